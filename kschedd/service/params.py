@@ -1,13 +1,13 @@
 """Parameters of a method: their declaration, and the validation of a call's parameters against it.
 
 A call passes its parameters by position, `["Pod", "default"]`, or by name, with the usual extension of MessagePack-RPC:
-an array that contains only one map, `[{"kind": "Pod"}]`. The two forms are ambiguous only if the first parameter of a
-method may be a map. A single map then contains names if every key is the name of a parameter; otherwise it is the first
+an array that contains only one map, `[{"kind": "Pod"}]`. These forms are ambiguous only if the first parameter of a
+method may be a map. A single map then contains names if every key is a parameter's name; otherwise it is the first
 parameter.
 
-Null for an optional parameter means that the parameter was not given.
+Null for an optional parameter means that it is not given.
 
-No I/O. Checking a call costs a few microseconds.
+No I/O. Validating a call takes a few microseconds.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Param:
 
     `type` is `string`, `integer`, `number`, `boolean`, `bytes`, `map`, `array`, `null` or `any`; `string[]` is an array
     of strings, `string|map` a union. `choices`, if any, are the only allowed values (for an array: the only allowed
-    elements). `default` is the value if the parameter is not given. A number or integer is from `minimum` to
+    elements). `default` is the value of a parameter that is not given. A number or integer is from `minimum` to
     `maximum`; NaN and infinity are never allowed.
     """
 
@@ -112,7 +112,7 @@ class Param:
 
 
 def bind(method: str, declared: Sequence[Param], given: list[Any]) -> dict[str, Any]:
-    """Return a value for every declared parameter. Raises BadParamsError with all errors."""
+    """Return a value for each declared parameter. Raises BadParamsError with all errors."""
     faults: list[ParamFault] = []
     if _is_named(declared, given):
         values: dict[str, Any] = given[0]
@@ -149,7 +149,7 @@ def bind(method: str, declared: Sequence[Param], given: list[Any]) -> dict[str, 
 
 
 def outline(value: Any, param: Param | None = None) -> str:
-    """Return a short description of a value: its type, and its text if the text is short."""
+    """Return a short description of a value: its type, and its text if that is short."""
     match value:
         case None:
             return "null"

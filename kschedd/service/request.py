@@ -1,4 +1,4 @@
-"""Requests on objects, and their responses: values that HTTP, the socket, forks and scenarios share.
+"""Requests on objects, and responses, as values that HTTP, the socket, forks and scenarios share.
 
 A codec creates a `Request` from a client's message and encodes the response. `kschedd.service.operations` executes the
 requests: `reading` and `watching` execute get, list and watch; `serving` executes writes.
@@ -29,9 +29,9 @@ NOT_OLDER: Final = "NotOlderThan"
 
 @attrs.frozen
 class Continue:
-    """The position where a list continues: after this namespace and name, in this version.
+    """The position at which a list continues: after this namespace and name, in this version.
 
-    A negative version represents the latest version.
+    A negative version means the latest version.
     """
 
     version: int
@@ -40,7 +40,7 @@ class Continue:
 
 @attrs.frozen(eq=False)
 class ReadOptions:
-    """The ListOptions. `fields` selects by the fields of the kind's stored version."""
+    """The ListOptions. `fields` selects by fields of the kind's stored version."""
 
     labels: LabelSelector | None = None
     fields: FieldSelector | None = None
@@ -53,7 +53,8 @@ class ReadOptions:
     initial_events: bool | None = None
     patient: bool = False  # for a watch: wait for a version that does not exist yet
     without: Collection[str] = ()  # for a watch: names of kinds to omit
-    selected_in: Kind | None = None  # the kind that defines the field labels allowed in `fields`; None: not checked
+    # kind that defines the field labels allowed in `fields`; None: they are not checked
+    selected_in: Kind | None = None
 
     @property
     def selects(self) -> bool:
@@ -62,7 +63,7 @@ class ReadOptions:
 
     @property
     def exact(self) -> bool:
-        """True if the list must have exactly this `version`, because the client requires it or a limit implies it."""
+        """True if the list must have exactly this `version`; the client requires it, or the list is paginated."""
         if self.match:
             return self.match == EXACT
         return bool(self.version and self.limit)
@@ -75,10 +76,10 @@ class WriteOptions:
     dry_run: bool = False
     manager: str = ""
     validation: FieldValidation = "Strict"
-    force: bool = False  # for an apply: overwrite fields of other field managers
-    # report each value of a wrong type with its field, and not the single message of the decoder
+    force: bool = False  # for an apply: overwrite other managers' fields
+    # report each value of a wrong type with its field, instead of the decoder's single message
     by_field: bool = False
-    server_side: bool = True  # for an apply: server-side, by field managers; False: client-side
+    server_side: bool = True  # for an apply: True for server-side, False for client-side
 
 
 @attrs.frozen
@@ -101,9 +102,9 @@ class PatchBody:
 class Request:
     """A request. `kind` is the kind's name in the store.
 
-    If the kind is "", the kind is that of the object in `body`; in a watch, "" means all kinds. The namespace "" of a
+    If `kind` is "", the kind of the object in `body` is used; in a watch, "" means all kinds. The namespace "" of a
     list or a watch means all namespaces. `body` is an object (create, update), a `PatchBody`, a configuration (apply),
-    a Binding, an Eviction or a Scale. `duplicates` are the paths of fields that the body contains twice.
+    a Binding, an Eviction or a Scale. `duplicates` are the paths of fields that occur twice in the body.
     """
 
     verb: Verb
@@ -127,9 +128,9 @@ class Response:
     object: Object
     before: Object | None = None
     action: Action = ""
-    gone: bool = False  # for a deletion: the object has no finalizers left
+    gone: bool = False  # for a deletion: True if the object was removed immediately
     warnings: tuple[str, ...] = ()
 
     def adopted(self, here: Callable[[Object], Object]) -> "Response":
-        """Return the response; its object is replaced by `here(object)`."""
+        """Return the response, with `here(object)` in place of its object."""
         return attrs.evolve(self, object=here(self.object))

@@ -1,9 +1,9 @@
 """The method table: the methods with their documentation, and the interface of their handlers.
 
-A handler is `async (Call) -> result`. The return value of the handler is sent as the result. A KscheddError is sent as
-an error with its `rpc_code`. Any other exception is a bug, which is logged and answered with the error `internal`.
+A handler is `async (Call) -> result`. Its return value is sent as the result. A KscheddError is sent as
+an error with its `rpc_code`. Any other exception is a bug; it is logged, and the error `internal` is sent.
 
-A handler with more than one result opens a stream:
+A handler that sends more than one result opens a stream:
 
     async def watch(call: Call) -> Any:
         async def feed(stream: Stream) -> None:
@@ -11,12 +11,12 @@ A handler with more than one result opens a stream:
                 await stream.send({"type": change.type, "resourceVersion": change.version})
         return StreamAnswer(call.open_stream(feed))
 
-`feed` starts after the response is queued, blocks in `send` while the client reads slowly, is cancelled when the client
-cancels the stream or disconnects, and ends the stream by returning (code `done`) or by raising a KscheddError (its
-code). To let a client resume, put a token into the items (such as a resourceVersion), and accept it as a parameter of
-the method.
+`feed` starts after the response is queued, blocks in `send` while the client reads slowly, and is cancelled when the
+client cancels the stream or disconnects. It ends the stream by returning (code `done`) or by raising a KscheddError
+(with its code). So that a client can resume, put a token into the items (such as a resourceVersion), and accept it as a
+parameter.
 
-This module uses the session (session.py) only through `ClientServices`, which the session implements.
+This module depends on the session (session.py) only through `ClientServices`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from kschedd.service.workers import Workers
 
 
 class Stream(Protocol):
-    """An open stream, for the function that sends its items."""
+    """An open stream, through which a function sends items."""
 
     @property
     def id(self) -> int: ...
@@ -46,47 +46,47 @@ class Stream(Protocol):
         """Send one item; block while the client reads slowly."""
 
     async def send_many(self, items: Sequence[Any]) -> None:
-        """Send several items together, which is cheaper than sending each by itself."""
+        """Send several items together, which is faster than sending them one by one."""
 
 
 @attrs.frozen
 class StreamAnswer:
-    """The answer of a method that opens a stream; subclasses add fields."""
+    """The answer of a method that opens a stream; subclasses may have more fields."""
 
     stream: int
 
 
 H = TypeVar("H", bound=Callable[..., Awaitable[Any]])
-# for each handler: fields of its Method, and the name of the `small` handler
+# handler -> fields of its Method, and the name of its `small` handler
 _DECLARED: Final[dict[Any, tuple[dict[str, Any], str]]] = {}
 StreamProducer = Callable[[Stream], Awaitable[None]]
 
 
 @attrs.frozen(eq=False)
 class Large:
-    """A result that is encoded while it is sent: the map `head` with the immutable `values` under the key `name`."""
+    """A result that is encoded while it is sent: the map `head`, with the immutable `values` under the key `name`."""
 
     head: Mapping[str, Any]
     name: str
     values: Sequence[Any]
-    # converts a value to its encoded form; None: the value is encoded directly
+    # converts a value to its encoded form; None: no conversion is needed
     shown: Callable[[Any], Any] | None = None
-    # number of bytes for which a value counts while queued: a reference, or data that was made for this response
+    # number of bytes to count for each queued value
     each: int = 8
 
     @property
     def encoded(self) -> Iterable[Any]:
-        """The values in encoded form; each is encoded when the iteration reaches it."""
+        """The values in encoded form; each is encoded when it is needed."""
         return self.values if self.shown is None else map(self.shown, self.values)
 
     @property
     def held(self) -> int:
-        """The number of bytes for which the value counts while it is queued."""
+        """The number of bytes that the value occupies in the client's queue limit."""
         return 64 + self.each * len(self.values)
 
 
 class ClientServices(Protocol):
-    """The services that a client's session offers to the client's calls."""
+    """The services of a client's session that calls may use."""
 
     @property
     def turns(self) -> Turns: ...
@@ -121,7 +121,7 @@ class Call:
     client: str  # for logs: "3 (pid 4711, uid 1000)", "4 (ann from 10.0.0.1)"
     services: ClientServices
     _open: Callable[[StreamProducer], int]
-    size: int = 0  # size of the request in bytes if it is large, else 0
+    size: int = 0  # size of a large request in bytes, else 0
 
     def __getitem__(self, param: str) -> Any:
         return self.args[param]
@@ -142,22 +142,22 @@ def _documented(_instance: Any, _attribute: Any, value: str) -> None:
 class Method:
     """A method of the table. `doc`, `returns` and `items` (a stream's items) are Markdown.
 
-    `reads`: the method changes nothing in the daemon, so users with read-only access may call it. All other methods are
-    writes: for these users they are rejected, and for others recorded in the audit log. `own_forks`: the method is a
-    write that these users may call for their own forks; the handler checks the fork. `outside`: the method reads files
-    on the daemon's host, which these users may not do.
+    `reads`: the method changes nothing, so users with read-only access may call it. All other methods are writes, which
+    are rejected for these users and recorded in the audit log for all others. `own_forks`: the method is a write that
+    these users may call for their own forks; the handler checks this. `outside`: the method reads files on the daemon's
+    host, so these users may not call it.
     """
 
     name: str
     handler: Callable[[Call], Awaitable[Any]] = attrs.field(repr=False)
     params: tuple[Param, ...] = ()
     doc: str = attrs.field(default="", validator=_documented)
-    returns: str = ""  # for a method with an `answer`: text that is added to the description of the answer's fields
+    returns: str = ""  # text added to the generated description of the answer
     answer: Any = None  # the class of the answer, from which `returns` is derived
     items: str = ""
     item: Any = None  # the class of a stream's items, from which `items` is derived
     large: bool = False  # True if the result grows with the size of the cluster
-    # For a `large` method: returns the result if it is small, without waiting for other large results.
+    # For a `large` method: handler that returns the result if it is small, without waiting for a slot.
     small: Callable[[Call], Awaitable[Any | None]] | None = attrs.field(default=None, repr=False)
     reads: bool = False
     own_forks: bool = False
@@ -175,7 +175,7 @@ class Method:
 def method(name: str, params: tuple[Param, ...] = (), *, small: str = "", **declared: Any) -> Callable[[H], H]:
     """Return a decorator for a handler in a subclass of `Methods`.
 
-    `declared` are fields of `Method`; `small` is the name of another handler.
+    `declared` are fields of `Method`; `small` is another handler's name.
     """
 
     def declare(handler: H) -> H:
@@ -186,7 +186,7 @@ def method(name: str, params: tuple[Param, ...] = (), *, small: str = "", **decl
 
 
 class Methods:
-    """A class whose handlers implement methods of the socket protocol."""
+    """A class whose methods are handlers of the socket protocol."""
 
     __slots__ = ()
 

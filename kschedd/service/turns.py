@@ -1,16 +1,15 @@
 """Fair scheduling of the clients' work: limited slots, and time slices on the event loop.
 
-A `FairLimiter` has a fixed number of slots in total, and a maximum number per client. The next slot goes to the waiting
+A `FairLimiter` has a fixed number of slots in total, and a maximum number per client. The next slot is for the waiting
 client that has recently held slots for the shortest time; equal clients take turns. The tenth request of a busy client
-is therefore served after the first request of any other client. Small requests come before large ones, however many
-clients have large requests.
+is therefore served after the first request of every other client. Small requests are served before large requests,
+however many clients have large ones.
 
-`Turns` is a FairLimiter with one slot, for long work on the event loop: a generator that yields where it may be paused.
-The work runs for a few milliseconds at a time; between these slices, the event loop and other clients run. The event
-loop is therefore blocked for one slice at most, whatever the number of clients with long work.
+`Turns` is a FairLimiter with one slot, for long work on the event loop: a generator that yields where it can be paused.
+The work runs in slices of a few milliseconds; between slices, the event loop and other clients run. The event loop is
+therefore blocked for one slice at most, even if many clients have long work.
 
-Owns: the waiting tasks. The limiter does no I/O and never ends; the tasks of a client that disconnects
-are cancelled and release their slots.
+Owns: the waiting tasks. When a client disconnects, its tasks are cancelled and release their slots.
 """
 
 import time
@@ -27,7 +26,7 @@ from kschedd.values import run_steps
 T = TypeVar("T")
 
 SLICE_S = 0.003
-_MEMORY_S = 5.0  # use of slots that is older than this no longer counts
+_MEMORY_S = 5.0  # earlier use of slots is not counted
 
 
 @attrs.define(eq=False)
@@ -43,8 +42,8 @@ class FairLimiter:
         self._free = slots
         self._share = slots if share is None else share
         self._held: Counter[str] = Counter()
-        self._took_s: dict[str, float] = {}  # for each client: seconds for which it has held slots since `_since`
-        self._begun: dict[str, deque[float]] = {}  # for each client: the start of each slot that it holds
+        self._took_s: dict[str, float] = {}  # by client: seconds for which it has held slots since `_since`
+        self._begun: dict[str, deque[float]] = {}  # by client: start time of each slot that it holds
         self._since = 0.0
         self._waiting: OrderedDict[str, deque[_Waiting]] = OrderedDict()
 
@@ -124,7 +123,7 @@ class Turns:
         self.slices = 0
 
     async def drive(self, client: str, work: Generator[None, None, T]) -> T:
-        """Run the generator in slices of this client; return the generator's result."""
+        """Run the generator in slices of this client; return its result."""
         while True:
             async with self.turn(client):
                 pause = time.perf_counter() + self._slice_s
@@ -146,12 +145,12 @@ class Turns:
         async with self._limiter.slot(client):
             self.slices += 1
             yield
-            # A waiting task would run in the next iteration, so one iteration lets all other tasks run first.
+            # One iteration of the event loop lets all other tasks run first.
             await trio.lowlevel.cancel_shielded_checkpoint()
 
 
 class Uninterrupted(Turns):
-    """Time slices for a single caller: the work runs to its end without pauses, outside of any event loop."""
+    """Time slices for a single caller without an event loop: the work runs without pauses."""
 
     async def drive(self, client: str, work: Generator[None, None, T]) -> T:
         return run_steps(work)

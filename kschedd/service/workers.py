@@ -1,11 +1,10 @@
-"""A bounded pool of threads for work that cannot be sliced: parsing manifests, dry runs on a fork.
+"""A bounded pool of threads for work that cannot be divided into slices: parsing manifests, dry runs on a fork.
 
 Each client has at most one thread at a time, and clients with waiting work take turns, so a busy client delays only
-itself. If a client disconnects, its work is cancelled: the next call of `GivenUp.check` raises an error. Without such a
-call, the thread continues and keeps its slot until the work is done, so the pool never exceeds its size.
+itself. If a client disconnects, its work is cancelled: the next call of `GivenUp.check` raises an error. If the work
+never calls `check`, its thread keeps running and occupies its slot until the work is done.
 
-The pool contains the slots of its threads. It ends with the daemon, which does not wait for threads with cancelled
-work.
+At the end of the daemon, threads with cancelled work are not awaited.
 """
 
 import math
@@ -27,16 +26,15 @@ _PAUSE_S = 0.0001
 
 
 class GivenUpError(Exception):
-    """Raised to end cancelled work, because nothing will receive its result. Never reaches a caller."""
+    """The error that ends cancelled work. Never reaches a caller."""
 
 
 @attrs.define(eq=False)
 class GivenUp:
-    """The cancellation token of a piece of work, which the thread of the work checks regularly.
+    """The cancellation token of a piece of work; the work's thread calls `check` regularly.
 
-    With `pausing`, a check also pauses the thread for a moment from time to time. Without such pauses, a thread that
-    calls numpy often would release the interpreter lock only for times that are too short for the event loop to acquire
-    it, and each release resets the switch interval.
+    With `pausing`, `check` also pauses the thread from time to time. Without pauses, a thread that often calls numpy
+    releases the interpreter lock only for times that are too short for the event loop.
     """
 
     is_so: bool = False
@@ -58,14 +56,14 @@ class Workers(Protocol):
         """Run `work` and return its result or raise its exception."""
 
     async def run_apart(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
-        """Run work that takes a long time but little CPU.
+        """Run work that takes long but needs little CPU.
 
-        The work uses no slot of the client, only a token of `limiter`.
+        The work occupies a token of `limiter` instead of a slot of the client.
         """
 
 
 class AtOnce:
-    """Runs work in the caller's thread; for callers that may block."""
+    """Runs work in the caller's thread, which may block."""
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         return work(GivenUp())
@@ -77,10 +75,10 @@ class AtOnce:
 class WorkerPool:
     def __init__(self, threads: int = THREADS) -> None:
         self.slots = FairLimiter(threads, share=1)
-        self._threads = trio.CapacityLimiter(math.inf)  # the slots already limit the number of threads
+        self._threads = trio.CapacityLimiter(math.inf)  # unlimited, because the slots limit the number of threads
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
-        """Run `work` in a thread as soon as this client has a slot; return its result or raise its exception."""
+        """Run `work` in a thread when the client has a slot; return its result or raise its exception."""
         await self.slots.acquire(client)
         given_up = GivenUp(pausing=True)
         slot = _Slot(self.slots, client)
@@ -101,7 +99,7 @@ class WorkerPool:
         finally:
             given_up.is_so = True
             if not slot.threads_own:
-                slot.release()  # cancelled before the thread was started
+                slot.release()  # cancelled before the thread started
 
     async def run_apart(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
         return await in_thread(work, abandon_on_cancel=True, limiter=limiter)
@@ -124,7 +122,7 @@ class _Slot:
 class FairShares:
     """Resources that all clients of HTTP and the socket share: time on the event loop, threads, and slots for lists.
 
-    `large` are the slots for answers that grow with the cluster: four slots in total, one per client.
+    `large` are the slots for answers that grow with the cluster: four slots, at most one per client.
     """
 
     turns: Turns = attrs.field(factory=Turns)

@@ -1,4 +1,4 @@
-"""Arrivals: the nodes and pods of a run, from the files and flags that `simulate` and sweeps have in common.
+"""Arrivals: the nodes and pods of a run, from the files and flags of `simulate` and sweeps.
 
 read_input(nodes, pods)      choose the reader of each file: a trace, a fitted generator or a SimKube trace
 arrivals_of(read, ...)       add generated nodes and pods, fill the cluster, or group the pods in gangs
@@ -25,14 +25,14 @@ Raw = dict[str, Any]
 
 @attrs.frozen(eq=False)
 class TraceInput:
-    """The content of a file of nodes and a file of pods; without a file of pods, `pods` is an empty trace."""
+    """The content of the file of nodes and the file of pods; `pods` is empty without a file of pods."""
 
     nodes: tuple[Raw, ...]
     pods: Trace | FittedWorkload | ObjectTrace
 
 
 def is_list(pods: Path) -> bool:
-    """Return whether the file lists pods, so that they can fill a cluster or form gangs."""
+    """Return whether the file is a list of pods, which can fill a cluster or form gangs."""
     return pods.suffix not in GENERATORS and not is_simkube(pods)
 
 
@@ -60,8 +60,8 @@ def arrivals_of(
 ) -> Arrivals:
     """Return the nodes and pods of a run.
 
-    `nodes`: further nodes. `generated`: the pods, if no file lists pods; its own nodes are ignored. `fill` and `gangs`
-    require a list of pods. Raises FillError and GangsError.
+    `nodes`: further nodes. `generated` provides the pods if no file lists pods; its nodes are ignored. `fill` and
+    `gangs` require a list of pods. Raises FillError and GangsError.
     """
     pods, every_node = given.pods, (*given.nodes, *nodes)
     if isinstance(pods, FittedWorkload):

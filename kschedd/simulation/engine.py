@@ -1,12 +1,11 @@
 """A whole cluster in virtual time: one loop drives store, controllers, queue and scheduler, without real waiting.
 
-Virtual time is constant while work is pending and then advances to the next deadline: the end of a backoff, a pod that
+Virtual time is constant while work is pending, and then advances to the next deadline: the end of a backoff, a pod that
 completes, a Permit timeout, a claim that is provisioned. Two runs with the same seed make the same decisions in the
-same order, whatever PYTHONHASHSEED is.
+same order.
 
-The engine contains the same state machines that the daemon's actors drive. The engine does nothing unless its caller
-calls a method. Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of
-the same clock.
+The engine contains the state machines that the daemon's actors run. It only works while one of its methods is called.
+Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of the same clock.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,14 +59,17 @@ if TYPE_CHECKING:
 EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z: the start of simulated time
 
 
-# Limit on attempts at one point in virtual time; beyond it the run is taken to be a livelock.
+# maximum number of attempts at one point in virtual time; more are treated as a livelock
 _FEWEST_AT_ONCE = 5_000
 _TIMES_EACH = 20
 
 
 @attrs.define(eq=False)
 class LivelockError(KscheddError):
-    """Livelock: pods requeue each other endlessly while virtual time is constant. Only out-of-tree plugins cause it."""
+    """The error if pods requeue each other endlessly while virtual time is constant.
+
+    Only out-of-tree plugins cause it.
+    """
 
     elapsed_s: float
     pod: str
@@ -99,7 +101,7 @@ class LoggedAttempt:
         return cls(record.at_s - start_s, *record.outcome)
 
     def line(self) -> dict[str, object]:
-        """Return the values by field, in the order of the fields."""
+        """Return the values, in the order of the fields."""
         return {name: getattr(self, name) for name in _LOGGED}
 
 
@@ -134,9 +136,9 @@ def _auditor_of(queue: SchedulingQueue, driver: SchedulingDriver) -> "Auditor":
 class Engine:
     """A whole cluster in virtual time.
 
-    `on_decision` is called with every attempt. `on_happened` is called with every entry of the log except queue moves,
-    which `recorder` gets. `on_result` is called with the result of every attempt before it takes effect. `observe` adds
-    an observer that receives all of these calls.
+    `on_decision` is called with every attempt. `on_happened` is called with every entry of the log except queue moves;
+    `recorder` is called with these. `on_result` is called with the result of every attempt before it takes effect.
+    `observe` adds an observer that receives all of these calls.
     """
 
     def __init__(
@@ -154,7 +156,7 @@ class Engine:
         audit: bool = False,  # dry-run all unschedulable pods whenever the cluster is idle (`auditor.missed`)
         on_result: Callable[[QueuedPod, ScheduleResult | FitError], None] | None = None,
         start_s: float = EPOCH,
-        resumed: ClusterSnapshot | None = None,  # the initial state; omit `config` to `controllers` with it
+        resumed: ClusterSnapshot | None = None,  # initial state; replaces the arguments from `config` to `controllers`
     ) -> None:
         self._on_decision = on_decision
         self._on_happened = on_happened
@@ -162,7 +164,7 @@ class Engine:
         self._on_idle: Callable[[], None] | None = None  # called when all work at one point in virtual time is done
         self._on_events: Callable[[Sequence[WatchEvent]], None] | None = None  # called before the events are delivered
         self.decisions = 0
-        self._stopped: Iterator[StopPoint] | None = None  # the scheduling cycle that the debugger has stopped
+        self._stopped: Iterator[StopPoint] | None = None  # scheduling cycle that the debugger has stopped
         if resumed is None:
             self.start_s = start_s
             self._set_time(start_s)
@@ -195,7 +197,7 @@ class Engine:
             reconciled(self.driver, self.queue, self.now_ns)
 
     def observe(self, observer: RunObserver) -> None:
-        """Add an observer that is called after the existing ones."""
+        """Add an observer; it is called after the existing observers."""
         self._on_result = both(self._on_result, observer.attempted)
         self._on_happened = both(self._on_happened, observer.happened)
         self._on_idle = both(self._on_idle, observer.idle)
@@ -217,7 +219,7 @@ class Engine:
 
     @collection_postponed()
     def snapshot(self) -> ClusterSnapshot:
-        """Return a state from which another engine can continue; call this method only while no other method runs."""
+        """Return a state from which another engine can continue; no other method may be running."""
         driver = DriverSnapshot.of(self.driver)
         controllers = [] if self._runner is None else self._runner.states()
         return ClusterSnapshot(
@@ -233,14 +235,14 @@ class Engine:
     def config_by(
         self, config: Config, version: KubernetesVersion, feature_gates: Mapping[str, bool] | None = None
     ) -> Config:
-        """Return the configuration as that Kubernetes version interprets it, with the available plugins.
+        """Return the configuration as this Kubernetes version interprets it, with the available plugins.
 
         Raises ConfigErrors.
         """
         return with_version(config, version, IN_TREE | self.machine.registry.catalogue(), feature_gates)
 
     def close(self) -> None:
-        """Release memory immediately: the engine's parts refer to each other, and the garbage collector runs seldom."""
+        """Release memory immediately; the engine's parts refer to each other, and garbage collection runs rarely."""
         for part in (self.loop, self.driver, self.driver.bindings, self.machine, self.queue, self.store, self):
             vars(part).clear()
 
@@ -287,7 +289,7 @@ class Engine:
         """Advance virtual time to `until_s` (seconds since the epoch), processing every deadline on the way.
 
         Time stops where the debugger stops scheduling, or where `check` raises. `check` is called between two points in
-        virtual time and after each decision.
+        virtual time, and after each decision.
         """
         self.run_until_idle(check)
         stops = self.driver.debugger.stops
@@ -309,9 +311,9 @@ class Engine:
     ) -> bool:
         """Advance until only periodic retries of unschedulable pods and times of CronJobs remain.
 
-        A retry of these pods now would fail again. `cron_jobs`: process the times of CronJobs as well. Returns False if
-        the work takes more than `limit_s` virtual seconds. `check` is called between two points in virtual time and
-        after each decision.
+        Retrying these pods at present would fail again. `cron_jobs`: process the times of CronJobs as well. Returns
+        False if the work takes more than `limit_s` virtual seconds. `check` is called between two points in virtual
+        time, and after each decision.
         """
         end = self.now_s + limit_s
         self.run_until_idle(check)
@@ -330,7 +332,7 @@ class Engine:
             self.run_until_idle(check)
 
     def _ring(self) -> None:
-        """Process the deadlines that are due now: backoffs, the retry of unschedulable pods, Permit timeouts."""
+        """Process the deadlines that are due: backoffs, the retry of unschedulable pods, Permit timeouts."""
         now = self.now_ns
         self.loop.operations.step(FlushBackoff(), now)
         while self._next_leftover <= self.now_s:
@@ -346,14 +348,14 @@ class Engine:
             self._runner.run_until_idle()
 
     def run_until_idle(self, check: Callable[[], None] = lambda: None) -> None:
-        """Process all pending work without advancing time. Raises LivelockError at a livelock.
+        """Process all pending work without advancing time. Raises LivelockError.
 
         `check` is called after each decision.
         """
         before = self.decisions
         while True:
             if self._stopped is not None:
-                # The cluster does not change within a cycle: the scheduler observes its events after the cycle.
+                # The cluster does not change within a cycle, because the scheduler observes events after it.
                 if self._go_on() or (self._runner is not None and self._runner.run_until_idle()):
                     continue
                 return
@@ -376,24 +378,24 @@ class Engine:
             self._on_idle()
 
     def _deliver(self) -> None:
-        """Deliver the store events since the last call to scheduler cache and queue."""
+        """Deliver new store events to the scheduler cache and the queue."""
         events = self._cursor.take()
         if self._on_events is not None:
             self._on_events(events)
         at = 0
         while at < len(events):
             many = 0
-            if not self.queue.heeds_events:  # then events of other objects than pending pods have no consequences
+            if not self.queue.heeds_events:  # then events can only matter for pending pods
                 many = sum(1 for _ in takewhile(_leaves_none_pending, islice(events, at, None)))
             self.loop.observe_all(events[at : at + max(1, many)])
             at += max(1, many)
         self.driver.observed = self._cursor.version
 
     def _cycles(self, entry: QueuedPod, check: Callable[[], None]) -> None:
-        """Run the scheduling cycles of the popped pod and of the next active pods, as many as the daemon pops together.
+        """Run the scheduling cycles of the popped pod and the next active pods, as the daemon would pop them.
 
         `check` is called after each cycle. Controllers and watches run once for all these pods, after the last cycle.
-        The sequence ends at a pod that got no node or whose binding has to wait.
+        The sequence ends at a pod that gets no node or whose binding must wait.
         """
         for left in reversed(range(MOST_POPPED)):
             placed = self.cycle(entry)
@@ -406,7 +408,7 @@ class Engine:
     def cycle(self, entry: QueuedPod) -> bool:
         """Run the scheduling cycle of a popped pod, or of its PodGroup, and apply its result.
 
-        Return whether the pod was assumed on a node in one step; always False for a pod of a PodGroup.
+        Return whether the pod was assumed on a node in one step; False for a pod of a PodGroup.
         """
         if self.driver.popped.in_group(entry):
             if self.driver.debugger.engaged:
@@ -433,7 +435,7 @@ class Engine:
     def _go_on(self) -> bool:
         """Continue the stopped cycle up to the next stop or its end.
 
-        Return False while the debugger keeps the cycle stopped.
+        Return False if the debugger keeps the cycle stopped.
         """
         debugger = self.driver.debugger
         if debugger.stop is not None or self._stopped is None:
@@ -470,13 +472,12 @@ class Engine:
 
 
 def reconciled(driver: SchedulingDriver, queue: SchedulingQueue, now_ns: int) -> None:
-    """Put each pending pod in exactly one place after the parts of a fork's snapshot are joined.
+    """Put each pending pod in exactly one place, after the parts of a fork's snapshot are joined.
 
-    A snapshot has a part for each owner of state: driver, queue, controllers, store. Each part may be slightly newer
-    than the part before it in this list. The driver and each controller continue from the store version that it had
-    observed, with the events after that version. A pod in transit between two owners is put at its destination. While
-    nothing happens in the cluster, all parts have the same time, and the fork makes the same decisions as the cluster.
-    All parts of an engine's own snapshot always have the same time, so a fork can be forked.
+    A snapshot has these parts: driver, queue, controllers, store. Each part may be slightly newer than the part before
+    it. The driver and each controller continue from the last store version that they had observed. A pod that was being
+    moved from one part to another is put at its destination. If the cluster was idle, the fork makes the same decisions
+    as the cluster. The parts of an engine's own snapshot always belong to the same time.
     """
     attempted = {entry.uid for entry in driver.popped.entries}
     for entry in driver.popped.entries:

@@ -1,8 +1,8 @@
 """The inputs of a simulation: manifests from files, directories and standard input, and dumps of live clusters.
 
-Manifests are applied in the given order, except that objects on which other objects depend are applied first. An
-invalid manifest is reported with file, line and field, and the other manifests are applied. Objects dumped from a live
-cluster have UIDs and keep their status, so pods that were running in that cluster also run here.
+Manifests are applied in the given order, but objects on which other objects depend are applied first. An invalid
+manifest is reported with file, line and field, and all other manifests are applied. Objects dumped from a live cluster
+have UIDs and keep their status, so pods that were running in that cluster also run here.
 """
 
 from collections.abc import Callable, Iterable
@@ -48,11 +48,11 @@ def apply_all(
     validation: FieldValidation = "Strict",
     run_controllers: Callable[[], object] = lambda: None,
 ) -> Applied:
-    """Apply every valid object. `make_namespaces` creates the namespaces that objects use but that have no manifest.
+    """Apply every valid object. `make_namespaces` creates the namespaces of objects if they have no manifest.
 
     `validation` decides whether unknown fields are errors, warnings or ignored. In a cluster dump, unknown fields only
     cause a warning, because the dump may come from a later Kubernetes version. `run_controllers` is called before an
-    object that depends on a status which controllers write.
+    object that depends on a status that controllers write.
     """
     applied = Applied(errors=[str(error) for error in reading.errors])
     idle: list[Unsupported] = []
@@ -98,5 +98,5 @@ def _make_namespace(store: Store, manifest: Manifest, namespaced: bool, applied:
     try:
         store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     except ApiError:
-        return  # every object that uses the namespace will be rejected with the reason
+        return  # all objects of this namespace will be rejected with the reason
     applied.warnings.append(f'no manifest has namespace "{name}" ({manifest.source}:{manifest.line}): it was made')

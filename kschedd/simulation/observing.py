@@ -1,6 +1,6 @@
-"""Observers of a run: they receive attempts, events of pods, moves in the queue, and the moments without work.
+"""Observers of a run: they receive attempts, pod events, moves in the queue, and the idle moments.
 
-They change nothing. A run without observers has no additional cost.
+They change nothing. Without observers, a run has no additional cost.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ class RunObserver(Protocol):
     def moved(self, move: Move) -> None: ...
 
     def idle(self) -> None:
-        """Record that all work at this point in virtual time is done, before time advances."""
+        """Record that no work is left at this point in virtual time, before time advances."""
 
 
 def both(first: Callable[P, None] | None, second: Callable[P, None]) -> Callable[P, None]:
-    """Return a function that calls both functions, or only the second function if the first is None."""
+    """Return a function that calls both functions; the first may be None."""
     if first is None:
         return second
 

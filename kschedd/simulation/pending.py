@@ -20,6 +20,6 @@ def pending_pods(engine: Engine) -> list[Pod]:
 
 
 def _since(engine: Engine, pod: Pod) -> int:
-    """Return the time when the pod first entered the active queue; a gated pod sorts last."""
+    """Return the time at which the pod first entered the active queue, or a late time for a gated pod."""
     entry = engine.queue.entry(pod.key)
     return _NEVER if entry is None or entry.initial_attempt is None else entry.initial_attempt

@@ -1,4 +1,4 @@
-"""Counts of pods by namespace, workload and zone: the summary of answers about many pods."""
+"""Counts of pods by namespace, workload and zone, which summarize answers about many pods."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated
@@ -44,7 +44,7 @@ class ZoneCounts:
 
 @attrs.frozen
 class PlacementSummary:
-    """Counts of pods. Groups with the most changed pods come first, then groups with the most pending pods."""
+    """Counts of pods. Groups are sorted by changed pods and then by pending pods, most first."""
 
     namespaces: Sequence[GroupCounts]
     workloads: Annotated[Sequence[GroupCounts], "by the kind and name of the controller, empty: none"]
@@ -80,7 +80,7 @@ def _groups(members: dict[str, list[PodPlacement]]) -> list[GroupCounts]:
 
 
 def workload_name(pod: Pod) -> str:
-    """Return the kind and name of the pod's controller; "" without a controller.
+    """Return the kind and name of the pod's controller, or "".
 
     For a ReplicaSet whose name ends with the pod's template hash, the controller is its Deployment.
     """
@@ -89,7 +89,7 @@ def workload_name(pod: Pod) -> str:
 
 
 def workload_of(pod: Pod) -> str | None:
-    """Return the pod's controller as kind/name (for a ReplicaSet, its Deployment); None without a controller."""
+    """Return the pod's controller as kind/name (for a ReplicaSet, its Deployment), or None."""
     owner = pod.owner
     if owner is None:
         return None
@@ -101,5 +101,5 @@ def workload_of(pod: Pod) -> str | None:
 
 
 def zone_of(node: Node | None) -> str:
-    """Return the zone in the labels of a node; "" without that label."""
+    """Return the zone in the labels of a node, or ""."""
     return "" if node is None else str(node.labels.get(ZONE_LABEL) or node.labels.get(BETA_ZONE_LABEL) or "")

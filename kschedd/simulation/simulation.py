@@ -1,10 +1,9 @@
-"""A simulation run with a summary: the virtual-time engine plus statistics.
+"""A simulation run with a summary: the engine in virtual time, and statistics.
 
-    load(manifests)   apply the initial objects
-    play(arrivals)    create and delete the pods of a trace, or of a generated workload, at their times
-    finish(...)       advance until the cluster is idle, or until a given time; then the summary
+load(manifests)   apply the initial objects
+play(arrivals)    create and delete the pods of a trace, or of a generated workload, at their times
+finish(...)       advance until the cluster is idle, or until a given time; then the summary
 
-Contains the statistics; the Engine contains all other state.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -47,17 +46,17 @@ class Arrivals(Protocol):
 
     @property
     def objects(self) -> Sequence[Raw]:
-        """Return the objects that exist from the start."""
+        """Return the objects that exist at the start."""
 
     @property
     def event_count(self) -> int: ...
 
     def events(self) -> Iterable[TraceEvent]:
-        """Yield the arrivals in order of time. An arrival may be created on demand and is not stored."""
+        """Yield the arrivals in order of time. Arrivals may be created on demand and are not stored."""
 
 
 class Simulation(Engine):
-    """A simulation run with statistics; its constructor has the same parameters as that of Engine."""
+    """A simulation run with statistics; the arguments of its constructor are those of Engine."""
 
     def __init__(
         self,
@@ -84,7 +83,7 @@ class Simulation(Engine):
         )
         self.seed = seed
         self.applied = Applied()
-        self.placed = 0  # pods that got a node in this run
+        self.placed = 0  # pods scheduled in this run
         self.preempted = 0
         self._on_events = self._count_pods
         self._gone: list[Pending] = []
@@ -126,7 +125,7 @@ class Simulation(Engine):
         return self.applied
 
     def take(self, prepared: "Prepared") -> Applied:
-        """Load a dump without changing it; the objects develop only in `finish`."""
+        """Load a dump unchanged; its objects change only in `finish`."""
         from kschedd.dumps.loading import take_dump  # most runs have none
 
         taken = run_steps(take_dump(self.store, prepared))
@@ -134,11 +133,11 @@ class Simulation(Engine):
         return self.applied
 
     def play(self, arrivals: Arrivals, until_s: float | None = None, progress: Progress | None = None) -> None:
-        """Create the objects now, and each pod at its time.
+        """Create the objects immediately, and each pod at its time.
 
         All work that an event causes is done before the next event, even if both have the same time.
         """
-        with self.store.one_request():  # most nodes and pods of the cluster have equal parts, which one request shares
+        with self.store.one_request():  # one request, because nodes and pods can then share equal parts
             for raw in arrivals.objects:
                 self._put(raw)
             self.run_until_idle()
@@ -168,7 +167,7 @@ class Simulation(Engine):
             self.store.delete(event.kind, namespace, name, grace_period_s=0)
 
     def _skip_to(self, until_s: float) -> None:
-        """Advance the time of an idle cluster; if no deadline falls into the interval, there is no work to do."""
+        """Advance the time of an idle cluster; without a deadline in the interval, there is no work to do."""
         moment = self.next_moment()
         if self.auditor is None and (moment is None or moment > until_s):
             self._set_time(until_s)
@@ -197,7 +196,7 @@ class Simulation(Engine):
         self.applied.errors.append(f"trace: {refusal}")
 
     def finish(self, until_s: float | None = None) -> bool:
-        """Advance to that time (None: until the cluster is idle). Returns whether the cluster is idle."""
+        """Advance to this time (None: until the cluster is idle). Returns whether the cluster is idle."""
         if until_s is None:
             return self.run_to_rest(LONGEST_REST_S, cron_jobs=True)
         self.advance(self.start_s + until_s)
@@ -254,7 +253,7 @@ class Simulation(Engine):
         return found
 
     def _why(self, pod: Pod) -> str:
-        """Return the reason why a pod is pending, for a pod whose condition PodScheduled has no message."""
+        """Return the reason why a pod is pending if its condition PodScheduled has no message."""
         if not self.machine.responsible(pod.scheduler_name):
             return f'requests scheduler "{pod.scheduler_name}", which no profile has'
         entry = self.queue.entry(pod.key)
@@ -268,7 +267,7 @@ class Simulation(Engine):
         return "waits for its turn"
 
     def _short(self) -> list[Pending]:
-        """Yield the workloads that need pods and have none, and those with a ReplicaFailure condition."""
+        """Yield the workloads that need pods but have none, and those with a ReplicaFailure condition."""
         found = []
         for kind in _WORKLOADS:
             for workload in self.store.list(kind):
@@ -286,7 +285,7 @@ class Simulation(Engine):
 def _wanted(workload: Object) -> bool:
     spec = workload.spec
     if workload.kind == "Job":
-        from kschedd.controllers.jobs.sync import is_finished  # imported here, because only traces with Jobs need it
+        from kschedd.controllers.jobs.sync import is_finished  # imported here, because most traces have no Jobs
 
         if spec.get("suspend") or is_finished(workload):
             return False

@@ -1,7 +1,7 @@
 """The results of a simulation: scheduled pods, pending pods with reasons, and the utilization of the cluster.
 
 `Utilisation` samples the cluster whenever it is idle and weights each sample by its duration.
-`Summary` is printed as a table or as JSON; programs read the JSON, so fields are only ever added.
+`Summary` is printed as a table or as JSON. Programs read the JSON, so fields are only ever added.
 Units: shares are 0 to 1; seconds are virtual, except in names with `wall`.
 """
 
@@ -27,7 +27,7 @@ _MOST_PLACED: Final = 60
 
 @attrs.frozen
 class Use:
-    """Utilization of one resource over all nodes."""
+    """Utilization of a resource, over all nodes."""
 
     mean: float
     most: float
@@ -46,9 +46,9 @@ class Use:
 class Utilisation:
     """The requested share of each resource, over time.
 
-    It is sampled at every event of a run, and an event changes only one or two rows. Sums are therefore plain numbers
-    that are updated from the changed rows, which costs less than one operation on an array. Index 0 of each list
-    belongs to the resource `pods`.
+    Utilization is sampled at every event of a run, which changes only one or two rows. Sums are therefore plain
+    numbers, updated from the changed rows; this is faster than array operations. Index 0 of each list belongs to the
+    resource `pods`.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -56,17 +56,17 @@ class Utilisation:
         self._since = 0.0
         self._span = 0.0
         self._stamp = -1
-        self._numbering = -1  # version of the table's columns at the last full count
+        self._numbering = -1  # version of the table's resource columns at the last full count
         self._names = ["pods"]  # of the places
-        self._rows: list[list[int]] = []  # the requests of the pods of each row
+        self._rows: list[list[int]] = []  # requests of the pods, by row
         self._used: list[int] = [0]  # of it all
         self._there: list[int] = [0]
-        self._now: list[float] = [0.0]  # the share of each resource at the last sample
+        self._now: list[float] = [0.0]  # share of each resource at the last sample
         self._sum: list[float] = [0.0]
         self._most: list[float] = [0.0]
 
     def sample(self, elapsed_s: float) -> None:
-        """Take a sample. The current requests have applied since the last sample, because the cluster is idle."""
+        """Take a sample. The current requests apply to the time since the last sample, because the cluster is idle."""
         span = elapsed_s - self._since
         if span > 0:
             sums = self._sum
@@ -94,7 +94,7 @@ class Utilisation:
                 most[place] = share
 
     def _count_all(self) -> None:
-        """Count every row, with a column for every resource of a node, even if no pod requests the resource."""
+        """Count every row, for all resources of nodes, even if no pod requests them."""
         table = self._table
         table.make_every_resource()
         self._numbering = table.numbering
@@ -116,7 +116,7 @@ class Utilisation:
             used[place] += requested - before[place]
 
     def by_resource(self) -> dict[str, Use]:
-        """Return the utilization of each resource that a node offers."""
+        """Return the utilization of each resource of the nodes."""
         mean = [total / self._span for total in self._sum] if self._span else self._now
         return {
             self._names[place]: Use(mean[place], self._most[place], self._now[place], self._there[place])
@@ -127,7 +127,7 @@ class Utilisation:
 
 @attrs.frozen
 class Pending:
-    """A pod that is not bound or was deleted before it was bound, or a workload whose pods cannot be created."""
+    """A pod that is not bound, or was deleted before it was bound, or a workload whose pods cannot be created."""
 
     key: str
     message: str
@@ -137,10 +137,10 @@ class Pending:
 
 @attrs.frozen
 class Audit:
-    """The auditor's findings: pods left unschedulable though a node fits (missed wake-ups), and requeue statistics."""
+    """The auditor's findings: unschedulable pods although a node fits (missed wake-ups), and requeue statistics."""
 
     missed: "Sequence[MissedWakeUp]"
-    known: "Sequence[MissedWakeUp]"  # pods that kube-scheduler 1.34 would leave unschedulable, too
+    known: "Sequence[MissedWakeUp]"  # pods that kube-scheduler 1.34 would also leave unschedulable
     wakeups: "RequeueStats"
     tried: int
 
@@ -177,7 +177,7 @@ class Audit:
 
 
 class WhyPending(Protocol):
-    """Returns the causes of pending pods; a package above this one implements it."""
+    """A function that returns the causes of pending pods."""
 
     def text(self) -> str: ...
 

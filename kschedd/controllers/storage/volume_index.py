@@ -43,7 +43,7 @@ class VolumeIndex:
                 del self._by_claim[key]
 
     def of_class(self, storage_class: str, claim: str) -> Iterable[Volume]:
-        """Return the volumes to which a claim may be bound: all of its class, and volumes whose claimRef names it."""
+        """Return the volumes to which a claim may be bound: those of its class, and those whose claimRef names it."""
         return {**self._by_claim.get(claim, {}), **self._by_class.get(storage_class, {})}.values()
 
     def reserved_by(self, claim: str) -> list[str]:

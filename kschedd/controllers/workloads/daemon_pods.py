@@ -35,7 +35,7 @@ _TOLERATED_ON_HOST_NETWORK: Final = (("node.kubernetes.io/network-unavailable", 
 
 
 def daemon_tolerations(spec: Raw) -> list[Raw]:
-    """Return the tolerations of a daemon pod: its template's and the default ones, without tolerationSeconds."""
+    """Return the tolerations of a daemon pod: its template's and the default tolerations, without tolerationSeconds."""
     wanted = [*_TOLERATED, *(_TOLERATED_ON_HOST_NETWORK if spec.get("hostNetwork") else ())]
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
     tolerations: list[Raw] = []
@@ -186,7 +186,7 @@ def surplus_on_node(running: Sequence[Pod], surges: bool, revision: Revision) ->
 
 
 def updated_and_old(pods: Iterable[Pod], revision: Revision) -> tuple[Pod | None, Pod | None] | None:
-    """Return the up-to-date and the old pod on a node, or None if there are two of either (`surplus_on_node`)."""
+    """Return the up-to-date and the old pod on a node; None if there are several of either (`surplus_on_node`)."""
     new: Pod | None = None
     old: Pod | None = None
     for pod in pods:

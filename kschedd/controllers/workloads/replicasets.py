@@ -159,7 +159,7 @@ class ReplicaSets(InSteps):
         return False
 
     def _beside(self, replica_set: Object, view: View) -> Generator[None, None, dict[str, int]]:
-        """Return the number of active pods on each node, of this ReplicaSet and of others with the same controller."""
+        """Return the number of active pods on each node, counting all ReplicaSets with the same controller."""
         owner = controller_uid(replica_set)
         related = [rs for rs in view.owned_by(owner) if rs.kind == "ReplicaSet"] if owner else [replica_set]
         count: dict[str, int] = {}

@@ -51,7 +51,7 @@ def fenceposts(surge: int | str | None, unavailable: int | str | None, wanted: i
 
 
 def scale_up(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
-    """Return the new ReplicaSet's next size, at most `wanted`, with at most `wanted` + `surge` in all ReplicaSets."""
+    """Return the new ReplicaSet's next size: at most `wanted`, and at most `wanted` + `surge` in all ReplicaSets."""
     room = wanted + surge - all_wanted
     if room <= 0:
         return new.wanted

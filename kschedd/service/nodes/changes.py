@@ -105,7 +105,7 @@ def _added(store: ClusterWriter, like: str, count: int, prefix: str, given_up: G
 
 
 async def edit_node(cluster: ClusterBackend, call: Call, make: Callable[[Object], Request]) -> ChangeAnswer:
-    """Execute the request that `make` creates for the node; return the answer for a change."""
+    """Execute the request that `make` creates for the node; return the answer about the change."""
     name = call["name"]
     executor = Executor.of(cluster, call)
     response = await executor.edit(lambda store: store.get("Node", "", name), lambda store, node: make(node))

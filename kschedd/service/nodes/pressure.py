@@ -1,4 +1,4 @@
-"""The method that puts a node under resource pressure: its kubelet reports the condition and evicts pods."""
+"""The method that simulates resource pressure on a node: its kubelet reports the condition and evicts pods."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ class PressureMethods(Methods):
             check_simulated(node)
             try:
                 now = set(pressures_of(node.annotations.get(PRESSURE, "")))
-            except AnnotationError:  # an invalid annotation counts as absent
+            except AnnotationError:  # an invalid annotation is ignored
                 now = set()
             then = now | {pressure} if on else now - {pressure}
             text = ",".join(each for each in PRESSURES if each in then) or None

@@ -1,7 +1,8 @@
 """The work of `objects.apply` (handler: `writing.py`): create or change objects from manifests, and report all errors.
 
-Manifests are text or maps. An invalid document does not affect the others, unless `atomic`. An error has a line number
-if the manifest was text. Atomic and dry runs use a fork of the store, so that their objects may depend on each other.
+Manifests are text or maps. An invalid document does not affect other documents, unless `atomic`. An error has a line
+number if the manifest was text. Atomic applies and dry runs use a fork of the store, so that their objects may depend
+on each other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +34,7 @@ Raw = dict[str, Any]
 FROM_FILES: Final = WriteOptions(by_field=True, server_side=False)
 """The way `kubectl apply` applies files."""
 _FREED = 64  # objects freed per step
-_EACH = 20  # weight of an object in addition to its values, for defaults, admission and the write
+_EACH = 20  # weight of defaulting, admitting and writing an object, in values
 _OF_A_DUMP = (
     "objects that had a uid, as in a dump of a cluster, were created with others: objects that name them as owner "
     "are garbage collected. `kschedd load` loads a dump unchanged"
@@ -42,7 +43,7 @@ _OF_A_DUMP = (
 
 @attrs.frozen(eq=False)
 class Wanted:
-    """An object to apply, and the document from which it comes."""
+    """An object to apply, with its document."""
 
     raw: Raw
     source: str
@@ -64,7 +65,7 @@ class Parsed:
     errors: tuple[FaultAnswer, ...]
 
     def free(self) -> None:
-        """Free the parsed texts in parts, after all errors are reported."""
+        """Free the parsed texts in steps, after all errors are reported."""
         while self.wanted:
             for one in self.wanted[-_FREED:]:
                 if one.manifest is not None:
@@ -133,7 +134,7 @@ def _fault(error: ManifestError, wanted: Wanted | None = None, code: str = "inva
 
 @attrs.frozen(eq=False)
 class AppliedObject:
-    """An applied object, and the name of its resource."""
+    """An applied object, and its kind's resource name."""
 
     object: Object
     action: str
@@ -147,7 +148,7 @@ class AppliedObject:
 
 @attrs.define(eq=False)
 class ApplyOutcome:
-    """The outcome of applying. `tell` adds the rejections later, because finding their lines takes time."""
+    """The outcome of applying. `tell` adds the rejections later, because finding their line numbers takes time."""
 
     results: list[AppliedObject] = attrs.field(factory=list)
     errors: list[FaultAnswer] = attrs.field(factory=list)
@@ -156,7 +157,7 @@ class ApplyOutcome:
     refused: list[tuple[Wanted, ApiError]] = attrs.field(factory=list)
 
     def tell(self) -> "ApplyOutcome":
-        """Return this outcome with its rejections among the errors."""
+        """Return this outcome, with its rejections among the errors."""
         for one, refusal in self.refused:
             if isinstance(refusal, Invalid | StrictDecodingError):
                 self.errors += [_fault(one.fault(fault), one) for fault in refusal.faults]
@@ -167,7 +168,7 @@ class ApplyOutcome:
         return self
 
     def adopted(self, here: Callable[[Object], Object]) -> "ApplyOutcome":
-        """Return this outcome; each object is replaced by `here(object)`."""
+        """Return this outcome, with `here(object)` in place of each object."""
         self.results = [attrs.evolve(each, object=here(each.object)) for each in self.results]
         return self
 
@@ -188,7 +189,7 @@ class Applier:
     user: UserInfo | None = None
 
     def each(self, wanted: Iterable[Wanted], store: ClusterWriter, given_up: GivenUp | None = None) -> ApplyOutcome:
-        """Apply one object after the other; rejected objects are recorded, and all other objects are applied."""
+        """Apply the objects one after the other; rejected objects are recorded and do not prevent the others."""
         outcome = ApplyOutcome()
         for one in wanted:
             if given_up is not None:
@@ -209,7 +210,7 @@ class Applier:
         return outcome
 
     def _migrates(self, store: ClusterWriter, request: Request, response: Response) -> bool:
-        """Return whether fields of client-side apply were moved to the field manager, which then must apply again."""
+        """Return whether fields of client-side apply were moved to the field manager, which must then apply again."""
         obj = response.object
         entries = migrated(obj.metadata.get(MANAGED), self.options.manager)
         if entries is None:
@@ -247,7 +248,7 @@ def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: Cluster
 
 
 def namespace_for(raw: Raw, namespace: str) -> str:
-    """Return the request's namespace for an object in `namespace`; "": the object's own namespace, or the default."""
+    """Return the request's namespace for an object in `namespace`; "" means its own or the default namespace."""
     meta = raw.get("metadata")
     if namespace == "default" or (isinstance(meta, dict) and meta.get("namespace")):
         return ""
@@ -255,9 +256,10 @@ def namespace_for(raw: Raw, namespace: str) -> str:
 
 
 def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]]:
-    """Yield the objects in parts of at most this weight; an object weighs its number of values plus `_EACH`.
+    """Yield the objects in parts of at most this weight; the weight of an object is its number of values plus `_EACH`.
 
-    An object with a larger weight is a part of its own. A part ends where controllers must run before the next part.
+    An object that exceeds this weight is a part by itself. A part also ends where controllers must run before the next
+    object.
     """
     portion: list[Wanted] = []
     weighs = 0

@@ -35,7 +35,7 @@ _TAINT: Final = re.compile(r"(?P<key>[^=:\s]+?)(?:=(?P<value>[^:\s]*))?(?::(?P<e
 
 
 def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
-    """Return the paths of the fields that differ, each as deep as possible."""
+    """Return the paths of the fields that differ, each as specific as possible."""
     if old is new or old == new:
         return []
     if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -49,7 +49,7 @@ def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
 
 
 def change_result(response: Response) -> ChangeAnswer:
-    """Return the answer for a change: the object, the changed fields, and warnings."""
+    """Return the answer about a change: the object, the changed fields, and warnings."""
     new, old = response.object, response.before
     assert old is not None, "an object that is changed was there before"
     changed = changed_paths(without_entries(old.raw), without_entries(new.raw))
@@ -57,7 +57,7 @@ def change_result(response: Response) -> ChangeAnswer:
 
 
 def merging(kind: str, obj: Object, change: Raw, manager: str, dry_run: bool = False) -> Request:
-    """Return the request that merges a change into an object."""
+    """Return the request that merges this change into an object."""
     options = WriteOptions(dry_run, manager)
     return Request("patch", kind, obj.namespace, obj.name, body=PatchBody("merge", change), options=options)
 
@@ -164,7 +164,7 @@ class Deletion:
             raise RpcError("invalid", f"grace_period_s: {self.grace_period_s}: must be 0 or more")
 
     def chosen(self, store: ClusterReader) -> Generator[None, None, Sequence[Object]]:
-        """Return the selected objects in order; this generator yields between its steps."""
+        """Return the selected objects in order; the generator yields between its steps."""
         kind = find_kind(store, self.kind)
         space = resolve_namespace(kind, self.namespace)
         if self.name is not None:

@@ -107,7 +107,7 @@ async def follow(
     item: Callable[[EventSeries], Any],
     stream: Stream,
 ) -> None:
-    """Send the scheduler's events after number `seen` as they occur, converted by `item`, until the daemon ends."""
+    """Send the scheduler's events after number `seen`, converted by `item`, until the daemon ends."""
     bell = Doorbell()
     ask = cluster.log.query
     await ask(lambda log: log.subscribers.add(bell))
@@ -127,7 +127,7 @@ def _since(log: Log, number: int) -> list[EventSeries]:
 
 
 def _about(text: str | None) -> tuple[str | None, str | None]:
-    """Return the kind and the name in `pod/web-1`."""
+    """Return the kind and the name from text such as `pod/web-1`."""
     if text is None:
         return None, None
     word, slash, name = text.partition("/")

@@ -1,4 +1,4 @@
-"""Resolution of kinds and objects: finds the kind or the object that a call names in the store."""
+"""Resolution of names in calls to kinds and objects of the store."""
 
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
@@ -12,7 +12,7 @@ from kschedd.store.custom_resources.kinds import defined_kind, definitions
 
 
 def custom_kinds(store: ClusterReader) -> list[Kind]:
-    """Return the kinds of custom resources: the defined kinds, and undefined kinds that have objects."""
+    """Return the kinds of custom resources: kinds with a definition, and kinds without one that have objects."""
     found = {kind.name: kind for kind in map(defined_kind, definitions(store))}
     for name in store.kinds():
         if name not in BY_NAME and name not in found:
@@ -21,7 +21,7 @@ def custom_kinds(store: ClusterReader) -> list[Kind]:
 
 
 def find_kind(store: ClusterReader, word: str) -> Kind:
-    """Return the kind for `word`, which is the kind's name, plural, singular or short name.
+    """Return the kind for `word`: the kind's name, plural, singular or short name.
 
     Raises RpcError `not_found`.
     """
@@ -33,7 +33,7 @@ def find_kind(store: ClusterReader, word: str) -> Kind:
     for other in others:
         if word == other.name:  # the name is unique
             return other
-    for other in others:  # among kinds with the same plural, built-in kinds are first
+    for other in others:  # if several kinds have this plural, built-in kinds are first
         names = {other.name.lower(), other.plural, other.singular, *other.short}
         names |= {f"{name}.{other.group}" for name in names if other.group}
         if named in names or named in {name.partition(".")[0] for name in names}:
@@ -45,7 +45,7 @@ def find_kind(store: ClusterReader, word: str) -> Kind:
 
 
 async def kind_meant(cluster: ClusterBackend, word: str) -> Kind:
-    """Return the kind for `word`, without a call to the store if the kind is built in. Raises RpcError `not_found`."""
+    """Return the kind for `word`; a built-in kind needs no call to the store. Raises RpcError `not_found`."""
     kind = lookup(word)
     return kind if kind.known else await cluster.store.do(lambda store: find_kind(store, word))
 

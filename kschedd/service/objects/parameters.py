@@ -1,4 +1,4 @@
-"""Parameters that several methods for objects share, and the parsing of selectors.
+"""Parameters that several methods for objects have, and the parsing of selectors.
 
 Raises: SelectorTextError.
 """
@@ -39,7 +39,7 @@ Selectors = tuple[LabelSelector | None, FieldSelector | None]
 
 
 async def selectors(call: Call, labels: str | None, fields: str | None = None) -> Selectors:
-    """Parse a label selector and a field selector (None stays None), in a thread if this could block the event loop."""
+    """Parse a label selector and a field selector (None if not given); long ones are parsed in a thread."""
     if has_many_terms(labels) or has_many_terms(fields):
         return await call.services.workers.run(call.client, lambda given_up: _parsed(labels, fields))
     return _parsed(labels, fields)

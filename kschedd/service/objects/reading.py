@@ -65,7 +65,7 @@ class ReadingMethods(Methods):
         return await self._listed(call, await kind_meant(self._cluster, call["kind"]))
 
     async def short_list(self, call: Call) -> Any | None:
-        """Return the same result if there are few objects of the kind; otherwise None."""
+        """Return the list if the kind has few objects; otherwise None."""
         kind = await kind_meant(self._cluster, call["kind"])
         if kind.name == EVENT or await self._cluster.store.do(lambda store: store.count(kind.name)) > FEW:
             return None  # the store does not contain the scheduler's events
@@ -167,7 +167,7 @@ def _metadata(raw: Raw) -> Raw:
 
 
 def _shown(metadata_only: bool, fields: Sequence[str] | None, managers: bool = False) -> Callable[[Raw], Raw]:
-    """Return a function that selects the part of an object to send; managedFields are included only on request."""
+    """Return a function that selects the parts of an object to send; managedFields are sent only on request."""
     known = with_resolved_entries if managers else without_entries
     if fields is None and not metadata_only:
         return known
@@ -183,7 +183,7 @@ def _part_shown(fields: Sequence[str] | None) -> Callable[[Raw], Raw]:
 
 
 def _outermost(paths: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the paths without those inside another path, because the outer path includes them."""
+    """Return the paths without paths inside another path."""
     kept: dict[tuple[str, ...], None] = {}
     last: tuple[str, ...] | None = None
     for path in sorted(paths):
@@ -194,7 +194,7 @@ def _outermost(paths: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _with_fields(raw: Raw, paths: Sequence[Sequence[str]]) -> Raw:
-    """Return an object with apiVersion, kind and metadata, and with the fields at these paths in their places."""
+    """Return an object with apiVersion, kind and metadata, and the fields at these paths."""
     shown: dict[str, Any] = {**_metadata(raw)}
     for path in paths:
         found: Any = raw
@@ -210,7 +210,7 @@ def _with_fields(raw: Raw, paths: Sequence[Sequence[str]]) -> Raw:
 
 
 async def _all_behind(watch: ClusterWatch) -> list[WatchEvent]:
-    """Return, in order, the latest waiting event of each object."""
+    """Return the latest waiting event of each object, in order."""
     latest: dict[tuple[str, str, str], WatchEvent] = {}
     while watch.behind:
         for event in watch.take(_ITEMS):

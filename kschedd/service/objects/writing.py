@@ -56,11 +56,11 @@ Raw = Mapping[str, Any]
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 _READ_AT_ONCE = 4_000  # maximum number of characters of manifests that are parsed without a thread
 _RESULT_BYTES = 400  # of memory, per result
-_PORTION = 400  # maximum number of values of the objects that one request to the store applies
+_PORTION = 400  # maximum number of values that one request to the store applies
 
 
 def _marking(name: str, what: str) -> Callable[[H], H]:
-    """Return the decorator for a method that changes labels or annotations."""
+    """Return the decorator of a method that changes labels or annotations."""
     params = (
         Param("set", "map", False, doc=f"{what} to set: text by key"),
         Param("remove", "string[]", False, doc=f"keys of {what} to remove"),
@@ -167,7 +167,7 @@ class WritingMethods(Methods):
         return await self._written(call, "update", "default", options)
 
     async def _written(self, call: Call, verb: Verb, namespace: str, options: WriteOptions) -> Any:
-        """Write the object in a manifest, in this namespace if the manifest has none."""
+        """Write the manifest's object, in this namespace if the manifest has none."""
         raw = call["manifest"]
         request = Request(verb, namespace=namespace_for(raw, namespace), body=raw, options=options)
         executor = Executor.of(self._cluster, call)
@@ -205,7 +205,7 @@ class WritingMethods(Methods):
                 ("Background", "Foreground", "Orphan"),
             ),
         ),
-        doc="Deletes one object or several. A running pod first gets its grace period to terminate.",
+        doc="Deletes an object, or several objects. A running pod first gets its grace period to terminate.",
         answer=DeletionAnswer,
     )
     async def delete(self, call: Call) -> Any:
@@ -303,7 +303,7 @@ def _made(response: Response) -> WrittenAnswer:
 
 
 class _Refused(Exception):
-    """An object in an atomic apply was rejected, so the apply has no effect."""
+    """The error if an object of an atomic apply is rejected, so that nothing is applied."""
 
     def __init__(self, outcome: ApplyOutcome) -> None:
         self.outcome = outcome

@@ -1,1 +1,1 @@
-"""Operations on objects: one function per operation, which runs on a store without waiting."""
+"""Operations on objects: functions that run on a store without waiting."""

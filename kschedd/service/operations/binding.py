@@ -18,7 +18,7 @@ from kschedd.store.errors import BadRequest, Conflict, Refused
 
 
 def bind(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
-    """Bind a pod. If the request has no name, it is for the collection of bindings, and its body names the pod."""
+    """Bind a pod. A request without a name is for the collection of bindings; its body then names the pod."""
     raw = decoded(store, request, warnings)
     meta = named_as_path(request, raw, "Binding")
     name, namespace = request.name or str(meta.get("name") or ""), request.namespace
@@ -55,7 +55,7 @@ def _target(target: Mapping[str, Any]) -> str:
 
 
 def named_as_path(request: Request, raw: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """Return the metadata of a Binding or an Eviction, whose name and namespace must equal those of the path."""
+    """Return the metadata of a Binding or an Eviction; its name and namespace must equal those of the path."""
     meta = raw.get("metadata") or {}
     if not isinstance(meta, Mapping):
         raise BadRequest(kind, request.name, f"metadata of the {kind} is no mapping")

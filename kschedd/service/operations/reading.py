@@ -1,7 +1,7 @@
 """The operations that read objects: get and list, at the latest or an earlier version, and in pages.
 
-An earlier version is computed from the current objects and the log of writes, which contains each object before its
-change. Lists are sorted and selected in slices.
+An earlier version is computed from the current objects and the log of writes, which contains the previous state of each
+object. Lists are sorted and filtered in slices.
 Source: Kubernetes v1.34, apiserver/pkg/registry/generic/registry/store.go, apiserver/pkg/storage/cacher.
 Raises: ApiError, FieldLabelError.
 """
@@ -88,14 +88,14 @@ async def list_objects(cluster: ClusterBackend, request: Request, turns: Turns, 
     sorting = in_order(present, options.labels, options.fields)
     few = sum(map(len, present)) <= FEW
     found = run_steps(sorting) if few else await turns.drive(client, sorting)
-    # A name with a namespace is a key: only one object is read, and no further page follows.
+    # A name with a namespace identifies one object, so only that object is read and there is only one page.
     one_space = namespace is not None or (options.selected_in is not None and not options.selected_in.namespaced)
     by_key = one_space and _selects_name(options)
     return _page(found, options, version, present if options.selects and not by_key else ())
 
 
 def as_selected(obj: Object) -> Object:
-    """Return the object in the version whose fields selectors use: an Event in the version of the core group."""
+    """Return the object in the version whose fields selectors use; for an Event, the version of the core group."""
     if obj.kind != EVENT or obj.raw.get("apiVersion") == "v1":
         return obj
     return attrs.evolve(obj, raw=converted(obj.raw, "v1"))
@@ -109,7 +109,7 @@ def _selects_name(options: ReadOptions) -> bool:
 def _undone(
     present: Sequence[Sequence[Object]], events: Sequence[WatchEvent], namespace: str | None
 ) -> Generator[None, None, Sequence[Sequence[Object]]]:
-    """Return the objects as they were before these events; this generator yields between its steps."""
+    """Return the objects as they were before these events; the generator yields between its steps."""
     there = {obj.key: obj for space in present for obj in space}
     yield
     for number, event in enumerate(reversed(events)):
@@ -124,16 +124,16 @@ def _undone(
 
 
 def _page(found: list[Object], options: ReadOptions, version: int, others: Sequence[Sequence[Object]]) -> ListPage:
-    """Return a page of the objects found. `others` are the objects from which the selector chose.
+    """Return a page of the objects found. `others` are the objects to which the selector was applied.
 
-    A full page reports that more objects may follow if more of `others` follow, as kube-apiserver does.
+    As in kube-apiserver, a full page reports that more objects may follow if any of `others` follow.
     """
     if options.cont is not None:
         keys = [(obj.namespace, obj.name) for obj in found]
         found = found[bisect_right(keys, options.cont.after) :]
     limit = options.limit
     if options.version == 0 and not options.match:
-        limit = 0  # any version is acceptable; such a list has no pages
+        limit = 0  # if any version is acceptable, the list has no pages
     if not limit or len(found) < limit or (len(found) == limit and not _follows(others, found[-1])):
         return ListPage(found, version)
     page = found[:limit]

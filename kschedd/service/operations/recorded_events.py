@@ -1,6 +1,6 @@
 """The scheduler's events as objects.
 
-They exist in memory only, and are listed together with the stored objects of kind Event.
+They exist only in memory, and are listed together with the stored objects of kind Event.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,12 +36,12 @@ async def recorded_events(cluster: ClusterBackend, namespace: str | None) -> lis
     uids = await cluster.store.do(lambda store: _uids(store, about))
     for event, uid in zip(events, uids, strict=True):
         if uid:
-            event["involvedObject"]["uid"] = uid  # `describe` selects the events of an object by its UID
+            event["involvedObject"]["uid"] = uid  # `describe` finds the events of an object by its UID
     return [Object.from_raw(event) for event in events]
 
 
 def _uids(store: ClusterReader, pods: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the UID of each of these pods; "" for a deleted pod."""
+    """Return the UID of each of these pods, or "" for a deleted pod."""
     found = (store.find("Pod", namespace, name) for namespace, name in pods)
     return ["" if pod is None else pod.uid for pod in found]
 

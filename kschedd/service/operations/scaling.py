@@ -30,7 +30,7 @@ from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patches.patching import check_patch_options, patched
 
 BUILT_IN: Final = ScalePaths()
-_NOT_SET: Final = -(2**31)  # marks replicas that a patch does not set
+_NOT_SET: Final = -(2**31)  # value of replicas that a patch does not set
 
 
 def paths_of(store: ClusterReader, obj: Object, api_version: str = "") -> ScalePaths:
@@ -120,7 +120,7 @@ def _patched(request: Request, scale: Raw, warnings: list[str]) -> Mapping[str, 
 
 
 def _apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
-    """Apply a Scale server-side: its field manager then owns the workload's `spec.replicas`, by this subresource."""
+    """Apply a Scale server-side; its field manager then owns the workload's `spec.replicas` for this subresource."""
     options = request.options
     check_patch_options(options.manager, options.force, applied=True)
     config = placed(store, request, request.body, warnings)
@@ -152,7 +152,7 @@ def _apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
 def _check_replicas(name: str, replicas: int, paths: ScalePaths) -> None:
     """Raise InvalidScale for a negative number.
 
-    For a custom resource, the validation of the object checks the number.
+    For a custom resource, the validation of the object also checks the number.
     """
     if replicas < 0 and paths is BUILT_IN:
         raise InvalidScale(name, (_below_zero(replicas),))

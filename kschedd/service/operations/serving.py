@@ -1,6 +1,6 @@
-"""Dispatch of a write to its operation, on behalf of a user, and the warnings that result.
+"""Dispatch of a user's write to its operation, with the resulting warnings.
 
-All writes of clients go through `serve`: over HTTP or the socket, and in the daemon's cluster, a fork or a cluster in
+All writes of clients use `serve`: over HTTP or the socket, in the daemon's cluster, in a fork, or in a cluster in
 virtual time.
 """
 
@@ -42,7 +42,7 @@ def serve(store: ClusterWriter, request: Request) -> Response:
 
 
 def _warnings(request: Request, response: Response, features: frozenset[str]) -> tuple[str, ...]:
-    """Return the warnings about the object in its stored form."""
+    """Return the warnings about the stored object."""
     if response.action == "created":
         return creation_warnings(response.object, features)
     if response.before is None or request.subresource not in ("", "scale"):

@@ -1,6 +1,6 @@
 """Conversion of an object between the versions of its kind.
 
-An Event belongs to the core group or to events.k8s.io. An autoscaler has the version v1 or v2. Objects are stored in
+An Event may belong to the core group or to events.k8s.io. An autoscaler has version v1 or v2. Objects are stored in
 the version in which they were written, and converted for requests in another version.
 
 Source: Kubernetes v1.34, pkg/apis/core/v1, pkg/apis/events/v1 and pkg/apis/autoscaling/v1 (conversion.go).
@@ -24,7 +24,7 @@ _TO_EVENTS: Final = {
     "lastTimestamp": "deprecatedLastTimestamp",
     "count": "deprecatedCount",
 }
-#: Fields that are written even if they are empty.
+#: fields that are present even if they are empty
 _EVENT_FIELDS: Final[tuple[tuple[str, Any], ...]] = (
     ("source", {}),
     ("firstTimestamp", None),
@@ -42,7 +42,7 @@ _EVENTS_FIELDS: Final[tuple[tuple[str, Any], ...]] = (
 _TO_CORE: Final = {new: old for old, new in _TO_EVENTS.items()}
 
 
-#: The selectable fields of an Event of events.k8s.io, with the corresponding fields of the core group.
+#: selectable field of an Event in events.k8s.io -> field in the core group
 _SELECTED: Final[dict[str, str]] = {
     **{
         f"regarding.{field}": f"involvedObject.{field}"
@@ -67,7 +67,7 @@ def stored_selector(selector: FieldSelector | None, api_version: str) -> FieldSe
 def converted(raw: Raw, api_version: str) -> Raw:
     """Return the object in this version, including its managed fields.
 
-    If no conversion is needed, the given object itself is returned.
+    If no conversion is needed, the result is the given object.
     """
     raw = with_resolved_entries(raw)
     kind = raw.get("kind")
@@ -97,7 +97,7 @@ def _event(raw: Raw, api_version: str) -> dict[str, Any]:
 
 
 def _without_zero(raw: Raw) -> Raw:
-    """Return an autoscaler of v2 without a zero `currentReplicas`; v1 keeps the zero."""
+    """Return a v2 autoscaler without a zero `currentReplicas`, which only v1 contains."""
     status = raw.get("status") or {}
     if raw["apiVersion"] == "autoscaling/v1" or status.get("currentReplicas", 1) != 0:
         return raw

@@ -1,4 +1,4 @@
-"""The operation that watches objects: first the existing objects, if requested, then each change.
+"""The operation that watches objects: first the existing objects, if requested, then all changes.
 
 An object that no longer matches the selectors is sent as DELETED with its last state, at the current version. An object
 that starts to match the selectors is sent as ADDED.
@@ -21,7 +21,7 @@ from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import StillToCome
 from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
 
-MOST_BEHIND: Final = 200_000  # maximum number of events retained for a watcher that does not read them
+MOST_BEHIND: Final = 200_000  # maximum number of events stored for a client that does not read them
 
 Change = tuple[str, Raw]
 """ADDED, MODIFIED or DELETED, and the object."""
@@ -29,15 +29,15 @@ Change = tuple[str, Raw]
 
 @attrs.define(eq=False)
 class Watching:
-    """A watch of one client: its initial objects until they are sent, and the source of its changes."""
+    """A client's watch: the initial objects, and the source of changes."""
 
     request: Request
     events: ClusterWatch
     first: Sequence[Object] = ()
-    after: int = 0  # events up to this version are omitted
+    after: int = 0  # no events up to this version are sent
 
     def change(self, event: WatchEvent) -> Change | None:
-        """Return the change that the event causes among the selected objects; None if it causes no change."""
+        """Return the change to send because of the event; None if the event does not affect the selected objects."""
         new = event.new
         if event.version <= self.after or (self.request.namespace and new.namespace != self.request.namespace):
             return None
@@ -64,8 +64,7 @@ class Watching:
 async def watch_objects(cluster: ClusterBackend, request: Request, turns: Turns, client: str) -> Watching:
     """Open the watch that the request describes.
 
-    The watch begins with the existing objects if the request requires them, or if the request has no version and does
-    not exclude them.
+    Existing objects are sent first if the request requires it, or if it has no version and does not exclude them.
     """
     options = request.reading
     if options.selected_in is not None:

@@ -18,7 +18,7 @@ from kschedd.store.errors import BadRequest, DefinitionTerminating, Refused
 from kschedd.store.field_validation import known_fields, submitted
 from kschedd.store.patches.patching import check_patch_options
 
-#: If an object of these kinds is missing, an update creates it.
+#: kinds whose objects an update creates if they are missing
 _MADE_BY_UPDATE: Final = frozenset(
     "Lease Endpoints Event LimitRange Service Role RoleBinding ClusterRole ClusterRoleBinding".split()
 )
@@ -33,7 +33,7 @@ def create(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
     options = request.options
     meta = raw.get("metadata")
     if isinstance(meta, Mapping) and meta.get("resourceVersion") not in (None, "", "0") and not options.dry_run:
-        store.create(raw, dry_run=True, as_client=True)  # upstream reports other errors first
+        store.create(raw, dry_run=True, as_client=True)  # upstream reports other errors before this one
         raise Refused("resourceVersion should not be set on objects to be created")
     return _created(store, raw, request)
 
@@ -110,7 +110,7 @@ def _part(request: Request) -> Subresource:
 
 
 def decoded(store: ClusterWriter, request: Request, warnings: list[str]) -> dict[str, Any]:
-    """Return the object in the request without its unknown fields, which fieldValidation rejects or reports."""
+    """Return the object in the request without unknown fields; fieldValidation rejects or reports them."""
     raw, options = request.body, request.options
     if options.by_field:
         known, warned = known_fields(raw, options.validation, store)
@@ -126,7 +126,7 @@ def placed(store: ClusterWriter, request: Request, raw: dict[str, Any], warnings
     """Return the object in the request's namespace. Raises BadRequest if the object has another namespace or name."""
     given = raw.get("metadata") or {}
     if not isinstance(given, Mapping):
-        return raw  # the validation of the object reports this error
+        return raw  # the validation of the object reports the error
     if not (request.namespace or request.name or given.get("ownerReferences")):
         return raw
     meta = dict(given)
@@ -156,12 +156,12 @@ def check_name(meta: Raw, kind: str, name: str) -> None:
 
 
 def _drop_repeated(meta: dict[str, Any], owners: Sequence[Any], warnings: list[str]) -> None:
-    """Remove all but the first of several references to one owner."""
+    """Remove duplicate references to an owner, except the first."""
     kept: dict[Any, Any] = {}
     repeated = []
     for owner in owners:
         if not isinstance(owner or {}, Mapping):
-            return  # the validation of the object reports this error
+            return  # the validation of the object reports the error
         uid = str((owner or {}).get("uid"))
         if uid in kept:
             repeated.append(uid)

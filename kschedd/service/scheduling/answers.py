@@ -127,7 +127,7 @@ class MoveAnswer:
 
 @attrs.frozen(kw_only=True)
 class WayAnswer:
-    """A pod's moves through the queue. After the pod has left the queue, only `place` and `moves` are set."""
+    """A pod's moves between sub-queues. After the pod has left the queue, only `place` and `moves` are set."""
 
     key: str
     place: Annotated[str, "`outside` if it has left the queue; optional fields are then absent"]

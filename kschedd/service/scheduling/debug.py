@@ -1,8 +1,7 @@
 """Methods of the debugger: stop scheduling, step through it, inspect an attempt, and change its outcome.
 
-One client at a time controls the debugger (other clients get the error `DebuggerHeld` with the name of that client);
-all clients may read. When the connection of the controlling client ends, scheduling continues and the client's
-breakpoints are disabled, unless it set `keep`.
+One client at a time controls the debugger; all clients may read. When the connection of this client ends, scheduling
+continues and its breakpoints are disabled, unless it set `keep`.
 """
 
 from collections.abc import Callable, Sequence
@@ -135,20 +134,20 @@ class DebugMethods(Methods):
         return state
 
     @method(
-        "debug.detach", doc="Gives up control of the debugger, as the end of the connection does.", answer=DebuggerState
+        "debug.detach", doc="Gives up control of the debugger, like the end of the connection.", answer=DebuggerState
     )
     async def detach(self, call: Call) -> Any:
         return await self._cluster.scheduler.query(partial(_leave, call.client))
 
     def _heed_end(self, call: Call) -> None:
         async def left() -> None:
-            with suppress(Ending):  # the driver has ended, so there is no attempt to continue
+            with suppress(Ending):  # the driver has ended, so no attempt can continue
                 await self._cluster.scheduler.query(partial(_leave, call.client))
 
         call.services.at_end("debugger", left)
 
     async def _control(self, call: Call, change: Callable[[SchedulingDriver], Any]) -> Any:
-        """Run `change` as the controlling client; return its result."""
+        """Run `change` on behalf of the controlling client; return its result."""
 
         def run(driver: SchedulingDriver) -> Any:
             driver.debugger.attach(call.client)
@@ -208,7 +207,7 @@ class DebugMethods(Methods):
     async def _stopped_soon(self, call: Call, run: Callable[[SchedulingDriver], int]) -> Any:
         """Run scheduling.
 
-        Answer when scheduling is stopped, when no work is left at the present time, or after a time limit.
+        Answer when scheduling is stopped, when no work is pending at the present time, or after a time limit.
         """
         before = await self._control(call, run)
         await self._cluster.stops.wait_stopped_or_idle(before, self._cluster.time.until_idle, _SOON_S)
@@ -229,7 +228,7 @@ class DebugMethods(Methods):
         return await self._control(call, self._run_until(call))
 
     def _run_until(self, call: Call) -> Callable[[SchedulingDriver], Any]:
-        """Return the function that starts the run to the condition of the call.
+        """Return the function that starts the run until the call's condition is met.
 
         Raises RpcError and CelCompileError for an invalid condition.
         """
@@ -273,7 +272,8 @@ class DebugMethods(Methods):
             moved: Moved | None = None
             stopped = False
             try:
-                await self._control(call, run)  # The run starts in this task, so cancelling the stream ends the run.
+                # The run is started in this task, so that cancelling the stream ends it.
+                await self._control(call, run)
                 while True:
                     number = self._cluster.stops.number
                     state = await self.state(call)
@@ -387,7 +387,7 @@ class DebugMethods(Methods):
     @method(
         "debug.veto",
         (_NODE,),
-        doc="Makes the stopped attempt choose another node than the given one.",
+        doc="Makes the stopped attempt choose a node other than the given one.",
         answer=VetoedNode,
     )
     async def veto(self, call: Call) -> Any:
@@ -433,7 +433,7 @@ def _goals(call: Call) -> bool:
 
 
 async def _nothing() -> None:
-    """No-op, for callers that need no callback when time advances."""
+    """Do nothing; a callback for advancing time."""
 
 
 def _leave(client: str, driver: SchedulingDriver) -> Any:

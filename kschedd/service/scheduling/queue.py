@@ -68,7 +68,7 @@ class QueueMethods(Methods):
             return {one.value: count for one, count in queue.counts().items()}, entries[:limit]
 
         def shown(entries: Sequence[QueuedPod], owner: Queue) -> Sequence[QueuedAnswer]:
-            # Pods that have left the queue in the meantime are omitted.
+            # Pods that left the queue meanwhile are omitted.
             return [_entry(owner, entry, now, nominated) for entry in entries if entry.place is not SubQueue.OUTSIDE]
 
         nominated = await self._nominated()
@@ -103,7 +103,7 @@ class QueueMethods(Methods):
             raise RpcError("not_found", f'pod "{key}" is not in the queue', {"pod": key})
         place = SubQueue.OUTSIDE.value if found is None else found.place
         ends = [number for number, move in enumerate(moves, 1) if move.target.value == place]
-        moves = moves[: ends[-1]] if ends else moves  # `moves` up to this point are also in the queue's answer
+        moves = moves[: ends[-1]] if ends else moves  # the moves up to this point are also in the queue's answer
         first, held = _stays(moves, now)
         way: dict[str, Any] = {"first_attempt": first, "held_s": held, "history": [_move(move) for move in moves]}
         return WayAnswer(key=key, place=place, **way) if found is None else extended(WayAnswer, found, **way)
@@ -244,7 +244,8 @@ def _stays(moves: Sequence[Move], now: int) -> tuple[str | None, dict[str, float
     """Return the time of the pod's first attempt, and the seconds in each sub-queue, from its recorded moves."""
     first = next((move.when for move in moves if move.target is SubQueue.IN_FLIGHT), None)
     held: dict[str, float] = {}
-    times = [*(move.when for move in moves), now]  # moves of pods that wait for a long time may have been dropped
+    # the log may have dropped old moves of a pod that waits for a long time
+    times = [*(move.when for move in moves), now]
     for move, end in zip(moves, times[1:], strict=True):
         if move.target is not SubQueue.OUTSIDE:
             place = move.target.value

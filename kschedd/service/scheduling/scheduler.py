@@ -132,7 +132,7 @@ class SchedulerMethods(Methods):
         reads=True,
         doc="Explains by node and plugin why a pod has its node or has no node, in the present state or at the time "
         "of an attempt; a deleted pod is explained by its last attempt. Nothing is changed. A manifest is evaluated "
-        "as if its pod had just been created. If a pod with the same name exists, it stays in the cluster.",
+        "as if its pod had just been created. An existing pod with the same name stays in the cluster.",
         answer=Explanation,
     )
     async def explain(self, call: Call) -> Any:
@@ -150,7 +150,7 @@ class SchedulerMethods(Methods):
         of_this = [_decision(decision) for decision in recorded if decision.uid == pod.uid]
         attempt = of_this[0] if of_this else None
         fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
-        # The fork is independent: other requests are served in the meantime, and the client may disconnect.
+        # The fork is independent, so other requests are served meanwhile, and the client may disconnect.
         return await call.services.workers.run(
             call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter)
         )
@@ -175,7 +175,7 @@ class SchedulerMethods(Methods):
         return await call.services.workers.run(call.client, lambda given_up: explain_group(fork))
 
     async def _explain_attempt(self, call: Call, key: str, number: int | None, *, exists: bool) -> Any:
-        """Explain a past attempt; without a number, the last attempt. `exists`: the pod exists now."""
+        """Explain a past attempt; without a number, the last attempt. `exists` is true if the pod still exists."""
         kept = await self._cluster.log.query(Log.attempts)
         mine = [place for place, r in enumerate(kept) if r.pod == key and r.attempted is not None and not r.of_binding]
         found_places = [place for place in mine if number in (None, kept[place].attempt)]
@@ -212,7 +212,7 @@ def _no_attempt(
 
 
 def _admitted(raw: Mapping[str, Any], store: ClusterWriter) -> Pod:
-    """Return the pod in the form in which it would be stored.
+    """Return the pod as it would be stored.
 
     Raises the errors that creating the pod would raise.
     """
@@ -224,7 +224,7 @@ def _admitted(raw: Mapping[str, Any], store: ClusterWriter) -> Pod:
         named["generateName"] = "explained-"
     space = str(named.get("namespace") or "default")
     if store.find("Pod", space, str(named.get("name") or "")) is not None:
-        # The pod is evaluated in addition to the existing pod of this name.
+        # The new name avoids a conflict with an existing pod of this name.
         named["generateName"] = f"{named.pop('name')}-"
     made = store.create({"apiVersion": "v1", "kind": "Pod", **raw, "metadata": named}, dry_run=True)
     assert isinstance(made, Pod)

@@ -1,13 +1,13 @@
 """Capacity: the number of pods that still fit, and the number of nodes that a set of pods needs.
 
-Each number comes from scheduling attempts on a fork, with every filter of the pod's profile, and not from sums. So
-affinity, spreading, ports, volumes and taints count. Preemption does not.
+The numbers are not sums of requests: each pod is scheduled on a fork, with every filter of its profile. Affinity,
+spreading, ports, volumes and taints are therefore respected. Preemption does not.
 
 `fit_count` schedules sets of pods one after the other until a pod fits on no node. `nodes_needed` adds nodes to a fork
-with all its controllers (so DaemonSets take their share), advances time until no work is pending, and counts the
-pending pods. For one shape it finds the smallest number by bisection. For several shapes it reduces the number of nodes
-of one shape after the other, each by bisection, in several orders, and returns the cheapest result. No node of that
-result can be omitted, but another mixture may be cheaper.
+with all its controllers (so that DaemonSets place their pods), advances time until no work is pending, and counts the
+pending pods. For one shape of nodes, it finds the smallest number by bisection. For several shapes, it reduces the
+number of nodes of one shape after the other, each by bisection, in several orders, and returns the cheapest result. In
+that result no node can be omitted, but another combination of shapes may be cheaper.
 """
 
 import copy
@@ -37,13 +37,13 @@ MOST_NODES: Final = 4_096
 _REST_S: Final = 3_600.0
 _ORDERS: Final = 6
 _USUAL: Final = ("cpu", "memory", "ephemeral-storage")
-_FACTORS: Final = tuple(Fraction(2) ** power for power in range(-4, 5))  # multiples of the requests
+_FACTORS: Final = tuple(Fraction(2) ** power for power in range(-4, 5))  # factors by which requests are multiplied
 _TRIED: Final = error("this was a trial")
 
 
 @attrs.define(eq=False)
 class NotAPodError(KscheddError, rpc_code="invalid"):
-    """A manifest that is not a pod and contains no pod template."""
+    """The error for a manifest that is not a pod and contains no pod template."""
 
     kind: str
 
@@ -52,7 +52,7 @@ class NotAPodError(KscheddError, rpc_code="invalid"):
 
 
 def pod_of(raw: Raw) -> Raw:
-    """Return the pod that a manifest describes, or that it would create from its pod template. Raises NotAPodError."""
+    """Return the pod in a manifest, or the pod that its pod template describes. Raises NotAPodError."""
     if raw.get("kind") == "Pod":
         return raw
     template: Any = raw
@@ -71,8 +71,8 @@ def pod_of(raw: Raw) -> Raw:
 class FitCount:
     """The number of pod sets that fit.
 
-    `why`: the reason why one more set does not fit ("" if the limit was reached first), with the pod of the set that
-    did not fit. `nodes`: the number of nodes that got pods.
+    `why` is the reason why no further set fits ("" if the limit was reached), with the name of the pod that did not
+    fit. `nodes` is the number of nodes that received pods.
     """
 
     count: int
@@ -84,9 +84,9 @@ class FitCount:
 def fit_count(
     machine: SchedulingMachine, pods: Sequence[Pod], limit: int, now: float, check: Callable[[], None]
 ) -> FitCount:
-    """Return how many more sets with one of each of these pods fit; the scheduler is unchanged when this returns.
+    """Return how many more sets, with one of each of these pods, fit; the cluster is unchanged afterwards.
 
-    The profiles of the pods must exist.
+    Each pod must have a profile.
     """
     placed: list[AssumedPod] = []
     why = ""
@@ -97,7 +97,8 @@ def fit_count(
         one = attrs.evolve(pod, name=f"{pod.name}-{number}", uid=f"capacity-{len(placed)}", node_name="")
         result = drive(machine.begin(one, {}))
         if isinstance(result, FitError):
-            why = result.message.partition(" preemption: ")[0]  # preemption needs the pod in the store
+            # preemption only works for stored pods, so its message is removed
+            why = result.message.partition(" preemption: ")[0]
             break
         outcome = machine.completion.complete(QueuedPod(one, one.key, 0), result, now)
         if not isinstance(outcome, AssumedPod):
@@ -114,9 +115,9 @@ def fit_count(
 
 @attrs.frozen(eq=False)
 class ScaledPod:
-    """A pod with all of its requests multiplied.
+    """A pod with all requests multiplied by a factor.
 
-    `amount` is the resulting request for the resource that determines the pod's size.
+    `amount` is the resulting request for the resource returned by `sized_by`.
     """
 
     pod: Pod
@@ -124,7 +125,7 @@ class ScaledPod:
 
 
 def sized_by(pod: Pod) -> str:
-    """Return the resource that decides the pod's size: an extended one, else cpu or memory; "" without requests."""
+    """Return the resource that measures the pod's size: an extended one, else cpu or memory; "" without requests."""
     requested = [name for name, number in pod.requests.items() if number]
     return next(
         (name for name in requested if name not in _USUAL), next((name for name in _USUAL if name in requested), "")
@@ -132,7 +133,7 @@ def sized_by(pod: Pod) -> str:
 
 
 def scaled(pod: Pod, largest: int) -> Iterator[ScaledPod]:
-    """Yield the pod halved and doubled several times, up to `largest` of the resource that decides its size."""
+    """Yield the pod halved and doubled several times, up to `largest` of the resource that measures its size."""
     resource = sized_by(pod)
     if not resource:
         return
@@ -197,7 +198,7 @@ class _Search:
         return len(self._known)
 
     def unplaced(self, counts: Sequence[int]) -> list[tuple[str, str]]:
-        """Return the wanted pods that are pending with these numbers of nodes by shape, each with the reason."""
+        """Return the wanted pods that are pending with these numbers of nodes, each with the reason."""
         key = tuple(counts)
         known = self._known.get(key)
         if known is None:
@@ -217,7 +218,10 @@ class _Search:
             engine.close()
 
     def lowered(self, counts: list[int], place: int) -> list[int]:
-        """Return `counts` with as few nodes of the shape at `place` as suffice. With `counts` itself all pods fit."""
+        """Return `counts` with the smallest sufficient number of nodes of the shape at `place`.
+
+        With the given `counts`, all pods must fit.
+        """
         low, high = 0, counts[place]
         while low < high:
             middle = (low + high) // 2
@@ -229,7 +233,7 @@ class _Search:
 
 
 def pending(engine: Engine, wanted: set[str]) -> list[tuple[str, str]]:
-    """Return the pending pods with one of these uids or with an owner that has one, each with the reason."""
+    """Return the pending pods that have one of these uids, or an owner with one of them, each with the reason."""
     found = []
     for pod in engine.driver.pending.pods.values():
         owners = {owner.get("uid") for owner in pod.metadata.get("ownerReferences") or ()}
@@ -257,7 +261,7 @@ def nodes_needed(
             return NodesNeeded({}, 0.0, search.trials, True, left)
         enough = [min(2 * count, most) for count in enough]
     best: list[int] | None = None
-    # The most expensive shape is lowered first, then other orders are tried.
+    # The number of nodes of the most expensive shape is reduced first; then other orders are tried.
     by_price = sorted(range(len(shapes)), key=lambda place: -shapes[place].price)
     for order in list(permutations(by_price))[:_ORDERS]:
         counts = enough

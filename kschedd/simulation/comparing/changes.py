@@ -1,11 +1,10 @@
 """The changes of a fork since it was created: pods moved, pending, evicted or placed, nodes, objects, utilization.
 
-A pod that its controller replaced is reported as moved: a deleted pod and a new pod of the same workload are one
-change, matched in order of deletion and creation. Objects that controllers own (ReplicaSets of Deployments), Events and
-Leases are omitted.
+If a controller replaced a pod, both pods are reported as one moved pod; deleted and new pods of a workload are matched
+in order. Objects that controllers own (ReplicaSets of Deployments), Events and Leases are omitted.
 
-`ForkStart` is the state of the fork at its creation; the changes are computed on demand, from the events of its store
-and from its log.
+`ForkStart` is the state of the fork at its creation; changes are computed on demand, from the fork's store events and
+log.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +35,7 @@ Text = Annotated[str, "text"]
 class PodChange:
     """A pod that differs from its state at the start of the fork.
 
-    `sign`: +, - or ~, as printed. `node`: the node at the start; "" for none. `why`: kube-scheduler's message if the
+    `sign`: +, - or ~, as printed. `node` is the node at the start, or "". `why`: kube-scheduler's message if the
     pod is pending, otherwise the cause of its removal; `cause`: the cause of the removal of a pod whose replacement is
     pending.
     """
@@ -94,7 +93,7 @@ class UsageChange:
 
 @attrs.frozen
 class BlockingBudget:
-    """A PodDisruptionBudget that prevents the eviction of pods from cordoned nodes."""
+    """A PodDisruptionBudget that prevents evictions from cordoned nodes."""
 
     namespace: str
     name: str
@@ -123,7 +122,7 @@ class ForkStart:
     def __init__(self, engine: Engine) -> None:
         engine.driver.record_leads()
         self.version = engine.store.version
-        self._pin = engine.store.watch(None, self.version)  # the watch makes the store retain all later events
+        self._pin = engine.store.watch(None, self.version)  # the watch makes the store keep all later events
         self.usage: Mapping[str, float] = usage(engine.machine.cluster.table)
 
 
@@ -177,7 +176,7 @@ def _summary(engine: Engine, pods: Sequence[PodChange], of_nodes: Sequence[Watch
 
 @attrs.define
 class _PodFate:
-    """A pod: its state when the fork was created (None: no pod), its last state, and whether it was deleted."""
+    """A pod: its state at the fork's creation (None: no pod), its last state, and whether it was deleted."""
 
     before: Pod | None
     last: Pod
@@ -247,7 +246,7 @@ def _orphans(engine: Engine, log: Log, gone_nodes: Sequence[str]) -> Iterator[Po
 
 
 def _change(sign: str, change: str, pod: Pod, log: Log, placed: Pod | None = None, **more: Any) -> PodChange:
-    """Describe the change of a pod; `placed`: another pod that replaced it on a node, if there is one."""
+    """Describe the change of a pod; `placed` is a scheduled pod that replaced it, if any."""
     placement = _placement(placed or pod, log)
     return PodChange(
         sign=sign,
@@ -277,7 +276,7 @@ def _placement_text(placement: AttemptRecord) -> str:
 
 
 def _workload(engine: Engine, pod: Pod) -> str:
-    """Return the UID of the pod's controller (for a ReplicaSet, of its Deployment), or the pod's own without one."""
+    """Return the UID of the pod's controller (for a ReplicaSet, of its Deployment), or else the pod's own UID."""
     owner = _controller(pod)
     if owner is None:
         return pod.uid
@@ -315,7 +314,7 @@ def _ended(pod: Pod) -> str:
 
 
 def _ends(events: Sequence[WatchEvent]) -> dict[tuple[str, str, str], tuple[Object | None, Object | None]]:
-    """Return each object with its state before its first event and its state after its last event."""
+    """Return each object with its states before the first and after the last of these events."""
     ends: dict[tuple[str, str, str], tuple[Object | None, Object | None]] = {}
     for event in events:
         key = event.new.kind, event.new.namespace, event.new.name
@@ -379,7 +378,7 @@ def _object_changes(events: Sequence[WatchEvent]) -> list[ObjectChange]:
 
 
 def _differing(old: Any, new: Any, path: str = "") -> list[str]:
-    """Return the fields that differ, with their values if they are short."""
+    """Return the fields that differ; short values are included."""
     if old == new:
         return []
     if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -397,7 +396,7 @@ def _word(value: Any) -> str:
 
 
 def _blocking_budgets(engine: Engine, nodes: set[str]) -> list[BlockingBudget]:
-    """Return the budgets that prevent evictions from nodes which were changed and are now unschedulable."""
+    """Return the budgets that prevent evictions from nodes which this fork made unschedulable."""
     found: list[BlockingBudget] = []
     budgets = [each for each in engine.store.list("PodDisruptionBudget") if each.status.get("disruptionsAllowed") == 0]
     if not budgets:

@@ -1,9 +1,8 @@
 """Comparison of pod placements under two configurations, or under two Kubernetes versions (`upgrade.py`).
 
-If a pod gets different nodes under two configurations, both configurations schedule it once more. The deciding plugin
-is the one whose score difference between the two nodes changed most. If the pods of a workload are created one after
-the other, the two clusters differ from the first differing placement on, and later pods may differ for that reason
-alone.
+If a pod gets different nodes under two configurations, it is scheduled again by both configurations. The plugin that
+decided is the one whose score difference between the two nodes changed most. If a workload's pods are created one after
+the other, the two clusters differ from the first differing placement on. Later pods may differ for that reason alone.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -34,10 +33,10 @@ class ReadDecision(Protocol[T_co]):
 
 
 class Decide(Protocol[S_contra]):
-    """A function that schedules the pods of one side (a configuration, or a run) and returns the extracted data.
+    """A function that schedules the pods under one configuration or version, and returns data about the decisions.
 
-    The function schedules all pods, or at least the pods with these keys. The result contains the extracted data by the
-    pod's key, in the order of the attempts. For a pod with several attempts, the data describes the last attempt.
+    The function must schedule at least the pods with these keys. The result contains the data by the pod's key, in the
+    order of the attempts. For a pod with several attempts, the data describes the last attempt.
     """
 
     def __call__(self, side: S_contra, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]: ...
@@ -71,8 +70,7 @@ def pod_outcome(machine: SchedulingMachine, pod: Pod, decision: Decision) -> Pod
 class ChangedPod:
     """A pod whose node or message differs between the two runs. `pod`: namespace/name.
 
-    `why_a`, `why_b`: kube-scheduler's message if the pod gets no node. `why`: the first of the two messages that is not
-    empty.
+    `why_a`, `why_b`: kube-scheduler's message if the pod gets no node. `why` is the first nonempty message of the two.
     """
 
     pod: str
@@ -106,7 +104,7 @@ class ResponsiblePlugin:
 
 @attrs.frozen
 class PlacementComparison:
-    """The result of a comparison; the pods in the order of their attempts."""
+    """The result of a comparison, with the pods in the order of their attempts."""
 
     versions: Annotated[Sequence[str], "the two versions; empty for configurations"]
     configs: Annotated[Sequence[str], "the names of the two configurations; empty for versions"]
@@ -153,7 +151,7 @@ def comparison(
 
 
 def compare_configs(decide: Decide[S], sides: Sequence[S], names: Sequence[str]) -> PlacementComparison:
-    """Compare the placements under two configurations, and find the plugin that decides about each pod that moves."""
+    """Compare the placements under two configurations, and find the plugin that causes each difference."""
     first, second = (decide(side, None, pod_outcome) for side in sides)
     changed = [changed_pod(key, first.get(key), second.get(key)) for key in differing_keys(first, second)]
     changed = [each for each in changed if each.change != "message"]
@@ -175,7 +173,7 @@ def compare_configs(decide: Decide[S], sides: Sequence[S], names: Sequence[str])
 def _preferences(
     machine: SchedulingMachine, pod: Pod, decision: Decision, nodes: tuple[str, str] | None
 ) -> dict[str, int] | None:
-    """Return each plugin's weighted score of the second node minus its score of the first; None unless both fit."""
+    """Return each plugin's weighted score of the second node minus that of the first; None unless both nodes fit."""
     if nodes is None or not isinstance(decision, ScheduleResult) or decision.totals is None:
         return None
     feasible, rows = decision.feasible.tolist(), machine.cluster.table.row_of

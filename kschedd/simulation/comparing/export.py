@@ -1,8 +1,8 @@
 """Export of a user's changes in a fork as manifests, which can be applied to the real cluster.
 
-Only writes by API calls are exported (`written`: the range of their versions), not the writes of controllers and of the
-scheduler. An object is exported as last written, without fields that the API server fills in. Deletions and evictions
-are exported as commands.
+Only writes by API calls are exported (`written`: ranges of their versions), not writes of controllers or the scheduler.
+An object is exported in its last state, without fields that the API server sets. Deletions and evictions are exported
+as commands.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _FILLED_IN: Final = frozenset(
     "deletionGracePeriodSeconds".split()
 )
 _CLUSTER_IPS: Final = ("clusterIP", "clusterIPs")
-_HEADLESS: Final = "None"  # a clusterIP that the user stated, not an allocated one
+_HEADLESS: Final = "None"  # a clusterIP that the user has set, not an allocated one
 _LEFT_OUT: Final = frozenset(("Event", "Lease"))
 
 
@@ -57,7 +57,7 @@ def _differs(before: Object | None, new: Object) -> bool:
 
 
 def manifest_of(obj: Object) -> dict[str, Any]:
-    """Return the object without the fields that the API server fills in; a Node keeps its capacity."""
+    """Return the object without fields that the API server sets; a Node keeps its capacity."""
     raw = obj.raw
     meta = {name: value for name, value in raw["metadata"].items() if name not in _FILLED_IN}
     if LAST_APPLIED in (meta.get("annotations") or {}):

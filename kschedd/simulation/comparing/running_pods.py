@@ -1,7 +1,7 @@
 """Trial scheduling of each running pod of a cluster, one pod at a time, with all other pods on their nodes.
 
-Among nodes of equal score the first by name is chosen, so a difference between two configurations is due to their
-decisions only. The cluster is unchanged afterwards.
+Ties between nodes are broken by name, so any difference between two configurations is due to their decisions. The
+cluster is unchanged afterwards.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -23,7 +23,7 @@ Gates = Mapping[str, Callable[[Pod], Status | None]]
 
 @attrs.frozen(eq=False)
 class RunningPod:
-    """A pod of the cluster. A running pod; `pending`: the pod in its state before it had a node."""
+    """A pod of the cluster. A running pod; `pending` is the same pod before it had a node."""
 
     pod: Pod
     pending: Pod
@@ -32,9 +32,9 @@ class RunningPod:
 
 
 def running_pods(pods: Iterable[Pod]) -> list[RunningPod]:
-    """Return the pods of these that can be scheduled again, for any number of comparisons.
+    """Return the running pods that can be scheduled again.
 
-    Equal pods are adjacent: the cached evaluation of a pod is valid for the next equal pod, except on two nodes.
+    Equal pods are adjacent, because the cached evaluation of a pod is also valid for the next equal pod.
     """
     decided = [pod for pod in pods if not pod.finished and not pod.deletion_timestamp]
     decided.sort(key=lambda pod: (pod.signature.id, pod.node_name))
@@ -47,9 +47,9 @@ def judge_running(
     read: ReadDecision[T],
     check: Callable[[], None] = lambda: None,
 ) -> dict[str, T]:
-    """Return the value of `read` for the decision about each pod that has a profile, by the pod's key.
+    """Return the result of `read` for the decision about each pod that has a profile, by the pod's key.
 
-    `check` may raise an error to abort.
+    `check` may raise an error to stop.
     """
     cluster, gates = machine.cluster, machine.pre_enqueue()
     known: dict[Hashable, T] = {}
@@ -94,7 +94,7 @@ def _decision(machine: SchedulingMachine, pod: Pod, gates: Gates) -> Decision:
 
 
 def unassigned(pod: Pod) -> Pod:
-    """Return the pod in its state before it had a node."""
+    """Return the pod as it was before it had a node."""
     if not pod.node_name:
         return pod
     spec = {name: field for name, field in pod.raw["spec"].items() if name != "nodeName"}

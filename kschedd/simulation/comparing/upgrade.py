@@ -1,11 +1,11 @@
 """Comparison of two Kubernetes versions pod by pod, with the rule that causes each difference.
 
-A `Judge` schedules all pods by the rules of a version. Trials on the pods that differ find the rule behind each
-difference. The older version gets rules of the newer version: first the most frequent causes one by one, then all other
-rules together, then halves of them, and so on. Each trial includes only the pods that changed. These trials find every
-rule that changes a pod by itself. If no single rule explains a pod, several rules act together. To find them, the older
-version gets all rules of the newer version, and rules are removed while the outcome stays the same. Two rules that
-cancel out are not found.
+A `Judge` schedules all pods by the rules of a version. To find the rule behind each difference, the pods that differ
+are scheduled again. These trials use the older version with some rules of the newer version: first the most frequent
+causes one by one, then all other rules together, then halves of them, and so on. Each trial includes only the pods that
+changed. These trials find every rule that changes a pod by itself. If no single rule explains a pod, several rules act
+together. To find them, the older version gets all rules of the newer version, and rules are removed while the outcome
+stays the same. Two rules that cancel out are not found.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -58,7 +58,7 @@ def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -
 
 @attrs.frozen(eq=False)
 class _Blame:
-    """The search for the rules that make a difference, by further calls of the judge."""
+    """The search for the rules that cause the differences."""
 
     judge: Judge
     a: KubernetesVersion
@@ -80,12 +80,12 @@ class _Blame:
         return self.judge(version, keys)
 
     def _changed(self, names: Iterable[str], keys: Collection[str]) -> PodOutcomes:
-        """Return the outcomes that differ from the outcome under the older version."""
+        """Return the outcomes that differ from those of the older version."""
         outcomes = self._with(names, keys)
         return {key: outcome for key, outcome in outcomes.items() if outcome != self.first.get(key)}
 
     def alone(self, keys: Sequence[str]) -> dict[str, PodOutcomes]:
-        """Return the rules that change something by themselves, with the outcomes of the pods that each changes."""
+        """Return the rules that change any outcome by themselves, with the changed outcomes."""
         found: dict[str, PodOutcomes] = {}
         for name in _OFTEN:
             if name in self.rules and (changed := self._changed([name], keys)):
@@ -94,7 +94,7 @@ class _Blame:
         return found
 
     def _halved(self, keys: Sequence[str], rules: Sequence[str]) -> dict[str, PodOutcomes]:
-        """Return the same result as `alone`: try all rules together, then each half on the changed pods, and so on."""
+        """Return the result of `alone`: try all rules together, then each half on the changed pods, and so on."""
         changed = self._changed(rules, keys) if rules and keys else {}
         if not changed:
             return {}
@@ -105,15 +105,15 @@ class _Blame:
         return {name: outcomes for half in halves for name, outcomes in half.items()}
 
     def responsible(self, key: str, alone: Mapping[str, PodOutcomes]) -> list[str]:
-        """Return the rules that produce the outcome alone, otherwise those that change it.
+        """Return the rules that produce the outcome by themselves, or else those that change it.
 
-        Return none if several act together.
+        Return none if only several rules together have an effect.
         """
         whole = [name for name, outcomes in alone.items() if outcomes.get(key) == self.second.get(key)]
         return whole or [name for name, outcomes in alone.items() if key in outcomes]
 
     def jointly(self, keys: Sequence[str]) -> dict[str, list[str]]:
-        """Return, for each of these pods, a minimal set of rules that together produce its outcome."""
+        """Return, for each of these pods, a minimal set of rules that produces its outcome."""
         found: dict[str, list[str]] = {}
         left = list(keys)
         for _ in range(_MOST_SETS):
@@ -127,7 +127,7 @@ class _Blame:
         return found
 
     def _least(self, key: str) -> list[str]:
-        """Return a minimal set of rules that gives the pod its outcome under the newer version."""
+        """Return a minimal set of rules with which the pod has its outcome of the newer version."""
         kept, step = list(self.rules), max(1, len(self.rules) // 2)
         while True:
             for start in range(0, len(kept), step):

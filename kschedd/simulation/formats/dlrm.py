@@ -1,11 +1,11 @@
-"""Instances of inference services of the Alibaba cluster-trace-gpu-v2025 (disaggregated DLRM).
+"""Instances of inference services in the Alibaba cluster-trace-gpu-v2025 (disaggregated DLRM).
 
     instance_sn, role CN (CPU node) or HN (GPU node), app_name, cpu_request in cores, gpu_request, rdma_request percent
     of a network card, memory_request and disk_request in GiB, max_instance_per_node (-1: any), creation_time,
     scheduled_time and deletion_time in seconds (empty: before the trace, or after it)
 
 The trace has no nodes. `rdma_request` becomes the resource `alibabacloud.com/rdma-percent`. `max_instance_per_node` is
-checked but not used: Kubernetes can express no such limit except 1.
+checked but not used: Kubernetes can only express the limit 1.
 """
 
 from pathlib import Path

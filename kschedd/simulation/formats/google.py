@@ -5,8 +5,8 @@
 
 `time` is in microseconds; 600 s means before the start of the trace, and the largest 64-bit number means after its end.
 Type 0 submits an instance; 4 (evict), 5 (fail), 6 (finish), 7 (kill) and 8 (lost) end it. Types 1, 2, 3, 9 and 10 are
-ignored. An instance that is submitted again becomes another pod. Requests are shares of the largest machine, which is
-assumed to have `CORES` cores and `GIB` GiB.
+ignored. An instance that is submitted again is treated as another pod. Requests are shares of the largest machine, for
+which `CORES` cores and `GIB` GiB are assumed.
 """
 
 from pathlib import Path
@@ -26,7 +26,7 @@ _ENDS: Final = (4, 5, 6, 7, 8)
 
 
 def read_pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
-    """Read the events, and return a pod for each submission."""
+    """Read the events; return a pod for each submission."""
     open_: dict[tuple[str, str], TracePod] = {}
     found: dict[str, TracePod] = {}
     times: dict[tuple[str, str], int] = {}

@@ -5,12 +5,11 @@
             with `|` between them (empty: any), qos, pod_phase, creation_time, deletion_time and
             scheduled_time in seconds
 
-The rows become Kubernetes manifests: cpu and memory as requests; GPUs in thousandths as an extended resource
-(which the API server requires as a limit too); model as a node label, gpu_spec as required node affinity on
-that label; qos as a pod label. Defaults for what the trace does not contain: pods are in namespace `default`, a
-node's allocatable is 110 pods, and a pod is removed the moment it is deleted (no grace period), since deletion_time
-is the time of its removal. pod_phase and scheduled_time record what the original cluster did; they are parsed,
-checked and kept, and do not influence the simulation.
+The rows become Kubernetes manifests: cpu and memory as requests; GPUs in thousandths as an extended resource (which the
+API server requires as a limit too); model as a node label, gpu_spec as required node affinity on that label; qos as a
+pod label. Defaults for data that the trace lacks: pods are in namespace `default`, a node's allocatable is 110 pods,
+and a pod has no grace period, because deletion_time is the time of its removal. pod_phase and scheduled_time record the
+results of the original cluster; they are checked and stored, but do not influence the simulation.
 """
 
 from functools import lru_cache
@@ -39,8 +38,7 @@ POD_COLUMNS = (
     "deletion_time",
     "scheduled_time",
 )
-# The lists named "multigpu" contain only pod names and requests. The pods of these lists arrive at the start and never
-# end.
+# The lists named "multigpu" contain only pod names and requests. Their pods arrive at the start and never end.
 _DEFAULTS: Final = {
     "gpu_spec": "",
     "qos": "",
@@ -79,7 +77,7 @@ def read_pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
 def _pod(record: TraceRecord, seen: dict[str, int], specs: dict[tuple[str, ...], Raw]) -> TracePod:
     """Return the pod of a row.
 
-    `specs`: pod specs by their cells, cached because most rows repeat the requests of another row.
+    `specs` caches pod specs by table cells, because most rows repeat the requests of another row.
     """
     name = unique_name(record, "name", seen)
     requested = _cells_of_spec(record.cells)
@@ -113,7 +111,7 @@ def _pod(record: TraceRecord, seen: dict[str, int], specs: dict[tuple[str, ...],
 
 
 def _spec_of(record: TraceRecord) -> Raw:
-    """Return the pod spec of the row; faults are recorded if the row is wrong."""
+    """Return the pod spec of the row; errors are added to the faults."""
     cpu, memory = record.whole("cpu_milli"), record.whole("memory_mib")
     gpus = record.whole("num_gpu", most=MOST_GPUS)
     return spec_of(PodShape(_requests(cpu, memory, gpus * _share(record, gpus)), gpu_models=_models(record)))

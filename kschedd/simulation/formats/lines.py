@@ -1,4 +1,4 @@
-"""kschedd's own format, which `workload convert` and `sample` write: JSON Lines, a pod in each.
+"""kschedd's own format, which `workload convert` and `sample` write: JSON Lines, with one pod per line.
 
     {"created_s": 0.0, "deleted_s": 60.0, "pod": {"apiVersion": "v1", "kind": "Pod", "metadata": {...}, "spec": {...}}}
 
@@ -28,7 +28,7 @@ def read_pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
             key = f"{meta.get('namespace', NAMESPACE)}/{meta['name']}"
             text = json.dumps(spec, sort_keys=True)
             if text not in specs:
-                _ = Pod.from_raw(raw).requests  # raises an error if the spec is invalid
+                _ = Pod.from_raw(raw).requests  # raises an error for an invalid spec
             wrong = not 0 <= created < float("inf") or (deleted is not None and not created <= float(deleted) < 1e15)
         except (ValueError, KeyError, TypeError, AttributeError, KscheddError):
             faults.append(TraceFault(str(path), number, "", None, "must be JSON with created_s, deleted_s and pod"))

@@ -1,6 +1,6 @@
 """Manifests of pods and nodes from the rows of a trace. Equal requests share one spec.
 
-CPU in cores, memory in GiB. A GPU is 1,000 of the resource `alibabacloud.com/gpu-milli`, as in the lists of 2023.
+CPU in cores, memory in GiB. A GPU is 1,000 units of the resource `alibabacloud.com/gpu-milli`, as in the lists of 2023.
 """
 
 from functools import lru_cache
@@ -13,12 +13,12 @@ from kschedd.simulation.workloads.trace import GPU_MILLI, GPU_MODEL, NAMESPACE, 
 
 Raw = dict[str, Any]
 
-_UNLIMITED: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all other resources need a limit, too
+_UNLIMITED: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all other resources also require a limit
 
 
 @attrs.frozen
 class PodShape:
-    """Requests, priority, and the labels that a pod's node must have. A trace has many pods with few different shapes.
+    """Requests, priority, and required node labels of a pod. A trace has many pods with few different shapes.
 
     `gpu_models`: the node must have one of these models; empty: any model.
     """
@@ -30,7 +30,7 @@ class PodShape:
 
 
 def requests(cpu: float = 0, memory: float = 0, gpus: float = 0, **more: str) -> tuple[tuple[str, str], ...]:
-    """Return the requests above 0 as quantities."""
+    """Return the nonzero requests as quantities."""
     found = {"cpu": f"{round(cpu * 1000)}m" if cpu else "", "memory": f"{round(memory * 1024)}Mi" if memory else ""}
     found |= {GPU_MILLI: str(round(gpus * 1000)) if gpus else "", **more}
     return tuple((name, amount) for name, amount in found.items() if amount)
@@ -44,7 +44,7 @@ def made_pod(
     deleted_s: float | None,
     scheduled_s: float | None = None,
 ) -> TracePod:
-    """Return a pod. Labels whose value Kubernetes does not accept are omitted."""
+    """Return a pod. Omit labels with values that Kubernetes does not accept."""
     kept = {key: value for key, value in labels.items() if value and not any(label_value(value))}
     meta = {"name": name, "namespace": NAMESPACE, "labels": kept}
     raw = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec_of(shape)}
@@ -54,7 +54,7 @@ def made_pod(
 
 @lru_cache(65536)
 def spec_of(shape: PodShape) -> Raw:
-    """Return the spec that all pods of this shape share, because manifests are never modified after their creation."""
+    """Return the spec that all pods of this shape share; this is safe because manifests are never modified."""
     resources: Raw = {"requests": dict(shape.requests)}
     if limits := {name: amount for name, amount in shape.requests if name not in _UNLIMITED}:
         resources["limits"] = limits
@@ -75,14 +75,14 @@ def spec_of(shape: PodShape) -> Raw:
 
 
 def made_node(name: str, has: tuple[tuple[str, str], ...], labels: dict[str, str]) -> Raw:
-    """Return a node that is ready."""
+    """Return a ready node."""
     meta = {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}
     return {**_node_of(has), "metadata": meta}
 
 
 @lru_cache(1024)
 def _node_of(has: tuple[tuple[str, str], ...]) -> Raw:
-    """Return a node without metadata; nodes with equal resources share its parts."""
+    """Return a node without metadata; nodes with equal resources share parts of it."""
     resources = {"pods": "110", **dict(has)}
     status = {"capacity": resources, "allocatable": resources, "conditions": [{"type": "Ready", "status": "True"}]}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {}, "spec": {}, "status": status}

@@ -33,7 +33,7 @@ _MOST_PRIORITY: Final = 1_000_000_000
 
 @attrs.frozen(kw_only=True)
 class ColumnMapping:
-    """The column for each meaning; empty if there is no such column."""
+    """The column for each field; "" if there is no such column."""
 
     name: str
     created: str

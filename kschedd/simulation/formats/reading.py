@@ -1,4 +1,4 @@
-"""Reading of traces: the format follows from the suffix of a file or from the columns of its header line."""
+"""Reading of traces: the format is determined by the suffix of a file or by the columns of its header line."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,14 +12,14 @@ from kschedd.simulation.workloads.trace import Trace, TracePod
 
 ReadPods = Callable[[Path, list[TraceFault]], list[TracePod]]
 
-#: formats of pods in CSV files, by the columns of the format
+#: formats of pods in CSV files, with their columns
 _TABLES: Final[Mapping[str, tuple[tuple[str, ...], ReadPods]]] = {
     "alibaba-gpu-2023": (gpu_2023.POD_COLUMNS, gpu_2023.read_pods),
     "alibaba-spot-gpu-2026": (spot_gpu.POD_COLUMNS, spot_gpu.read_pods),
     "alibaba-dlrm-2025": (dlrm.POD_COLUMNS, dlrm.read_pods),
     "google-2019": (google.POD_COLUMNS, google.read_pods),
 }
-#: formats of pods by the suffix of the file name
+#: formats of pods, by suffix of the file name
 _SUFFIXES: Final[Mapping[str, tuple[str, ReadPods]]] = {
     ".swf": ("swf", swf.read_pods),
     ".jsonl": ("kschedd", lines.read_pods),
@@ -78,7 +78,7 @@ def _nodes(path: Path, faults: list[TraceFault]) -> list[dict[str, Any]]:
 
 
 def _priorities(pods: tuple[TracePod, ...]) -> tuple[int, ...]:
-    """Return the priorities of the pods; equal specs are one object, so each is read once."""
+    """Return the pods' priorities; equal specs are one object, so each is parsed once."""
     specs = {id(pod.raw["spec"]): pod.raw["spec"] for pod in pods}
     names = {str(spec.get("priorityClassName", "")) for spec in specs.values()}
     values = [name.removeprefix(_PRIORITY) for name in names if name.startswith(_PRIORITY)]

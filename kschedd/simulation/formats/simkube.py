@@ -1,7 +1,7 @@
 """SimKube's traces (`.sktrace`): workloads and other objects with the times at which they were applied and deleted.
 
-Controllers create the pods of the workloads. The lifetimes of pods in a trace are not used: a pod runs until its
-workload is deleted or scaled down.
+Controllers create the pods of the workloads. Lifetimes of pods in a trace are not used: a pod runs until its workload
+is deleted or scaled down.
 """
 
 import gzip
@@ -24,7 +24,7 @@ def is_simkube(path: Path) -> bool:
 
 
 def read_objects(path: Path, nodes: tuple[Raw, ...] = ()) -> ObjectTrace:
-    """Read the objects of a trace; `nodes`: nodes that exist from the start. Raises TraceError."""
+    """Read the objects of a trace; `nodes` are nodes that exist from the start. Raises TraceError."""
     try:
         data = path.read_bytes()
         changes = sktrace.changes(gzip.decompress(data) if path.suffix == ".gz" else data)

@@ -4,7 +4,8 @@
     jobs    job_name, organization, gpu_model, cpu_request and gpu_request of each worker, worker_num, submit_time and
             duration in seconds, job_type HP (high priority) or Spot
 
-A job is `worker_num` pods with the label `job`, on nodes with its GPU model. Jobs of high priority have priority 1000.
+A job consists of `worker_num` pods with the label `job`, on nodes with its GPU model. Jobs of high priority have
+priority 1000.
 """
 
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ def read_nodes(path: Path, faults: list[TraceFault]) -> list[dict[str, Any]]:
 
 
 def read_pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
-    """Read the jobs, and return their pods."""
+    """Read the jobs; return their pods."""
     seen: dict[str, int] = {}
     return [pod for record in records(path, POD_COLUMNS, faults) for pod in _job(record, seen)]
 

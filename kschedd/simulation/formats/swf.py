@@ -1,11 +1,11 @@
 """Jobs in the Standard Workload Format (version 2.2) of the Parallel Workloads Archive.
 
-A line is a job of 18 numbers: job number, submit time, wait time, run time, allocated processors, CPU time, used
+Each line is a job of 18 numbers: job number, submit time, wait time, run time, allocated processors, CPU time, used
 memory, requested processors, requested time, requested memory (KiB for each processor), status, user, group,
-executable, queue, partition, and two more. -1 is unknown; lines with `;` are comments.
+executable, queue, partition, and two more. -1 means unknown; lines that begin with `;` are comments.
 
-A job is one pod with a CPU for each processor. It ends at submit + wait + run time. Jobs without processors, or with an
-unknown run time, did not run and are omitted.
+A job becomes one pod that requests a CPU for each processor. It ends at submit + wait + run time. Jobs without
+processors, or with an unknown run time, did not run and are omitted.
 """
 
 from math import isfinite

@@ -1,8 +1,8 @@
 """Parsing the tables of a trace: CSV with a header line; every fault is collected and reported.
 
-A Record is one row with its columns by name. Its methods parse a column as a type; for an invalid value they record a
-fault and return a neutral value, so that parsing continues to the next fault. The caller raises TraceError at the end
-if there were faults. Unused columns are ignored.
+A Record is one row; its columns are accessed by name. Its methods parse a column as a type. For an invalid value they
+record a fault and return a default value, so that parsing continues to the next fault. If there were faults, the caller
+raises TraceError at the end. Unused columns are ignored.
 """
 
 import csv
@@ -36,7 +36,7 @@ class TraceFault:
     """One fault of a trace."""
 
     file: str
-    line: int  # 1-based; 0 if the fault concerns the whole file
+    line: int  # line number, from 1; 0 if the fault concerns the whole file
     column: str  # "" if the fault concerns the whole line
     value: str | None  # None if the value is missing
     allowed: str
@@ -106,7 +106,7 @@ class TraceRecord:
         return None
 
     def seconds_or_empty(self, column: str) -> float | None:
-        """Return a time as `seconds` does, or None for an empty column, which is valid."""
+        """Return a time as `seconds` does, or None for an empty column."""
         return self.seconds(column) if self.cells[column] else None
 
     def one_of(self, column: str, allowed: Collection[str]) -> str:
@@ -117,7 +117,7 @@ class TraceRecord:
 
 
 def unique_name(record: TraceRecord, column: str, seen: dict[str, int], prefix: str = "") -> str:
-    """Return the object name in the column; record a fault if it is invalid or occurs in an earlier line."""
+    """Return the object name in the column; record a fault if it is invalid or a duplicate."""
     name = f"{prefix}{record.cells[column]}"
     if not is_dns_subdomain(name):
         for fault in dns_subdomain(name):
@@ -131,9 +131,9 @@ def unique_name(record: TraceRecord, column: str, seen: dict[str, int], prefix: 
 def records(
     path: Path, columns: Collection[str], faults: list[TraceFault], defaults: Mapping[str, str] = _NO_DEFAULTS
 ) -> Iterator[TraceRecord]:
-    """Yield the rows of the table that have all columns; the faults of other rows are added to `faults`.
+    """Yield the rows of the table that have all columns; record faults for all other rows.
 
-    `defaults`: values for columns that the table may omit.
+    `defaults` contains values for columns that the table may omit.
     """
     file = str(path)
     text = text_of(path, faults)

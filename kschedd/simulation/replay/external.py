@@ -1,8 +1,8 @@
-"""External inputs of a recorded run: the cluster at its start, and later writes by clients with their times.
+"""External inputs of a recorded run: the cluster at its start, and later writes by clients, each with its time.
 
 Writes of the cluster's own controllers, kubelets and scheduler are omitted, because they depend on the configuration. A
-change of an object is stored as the difference from the previous version, so it can be applied to an object that has
-changed differently in the replay.
+change is stored as the difference from the previous version, so that it can be applied to an object that differs in the
+replay.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ _UNTOLD: Final = frozenset(("Event", "Lease"))  # kinds that only report about o
 
 @attrs.frozen(eq=False)
 class ExternalChange:
-    """A change of an object by a client, with the time when the scheduler received it.
+    """A client's change of an object, with the time at which the scheduler received it.
 
     `old` is None for a new object.
     """
@@ -41,7 +41,7 @@ class ExternalChange:
         new = self.new
         key = new.kind, new.namespace, new.name
         if self.type == DELETED:
-            with suppress(NotFound):  # the object may have been deleted earlier than in the recorded run
+            with suppress(NotFound):  # the object may already have been deleted in this replay
                 store.delete(*key, grace_period_s=0)
             return
         if self.old is None:
@@ -63,7 +63,7 @@ class ExternalChange:
 class OutsideWorld:
     """The external inputs of a recorded run, collected while it is replayed.
 
-    `placed`: the last node of each pod, by the pod's key; "" without a node.
+    `placed` maps the key of each pod to its last node, or "".
     """
 
     objects: list[Object] = attrs.field(factory=list)
@@ -108,7 +108,7 @@ class OutsideWorld:
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the merge patch (RFC 7386) from `old` to `new`, without the fields that only the API server writes."""
+    """Return the merge patch (RFC 7386) from `old` to `new`, without fields that only the API server writes."""
     patch = _difference(old, new)
     meta = patch.get("metadata")
     if meta is not None:

@@ -1,4 +1,4 @@
-"""The objects of a replay in the state that the scheduler had observed, as a store that can be read and forked."""
+"""The objects of a replay, as the scheduler had observed them, in a store that can be read and forked."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from kschedd.store.objects.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.values import run_steps
 
-_LEFTOVER_S = 30.0  # time until the fork's next flush, because the recording does not contain it
+_LEFTOVER_S = 30.0  # time in seconds until the fork's next flush, because the recording does not contain it
 
 
 class ReplayedObjects:
-    """The objects of a replay. The store is created on first use and then follows the replay."""
+    """The objects of a replay. The store is created on first use and is then updated with the replay."""
 
     def __init__(self, player: Player) -> None:
         self._player = player
@@ -42,7 +42,7 @@ class ReplayedObjects:
         return store
 
     def snapshot(self, controllers: Sequence[Controller]) -> ClusterSnapshot:
-        """Return the state from which a fork continues; its controllers start from the present objects."""
+        """Return the state from which a fork continues; the fork's controllers start from the present objects."""
         player, store = self._player, self.store()
         driver = DriverSnapshot.of(player.driver)
         states = [ControllerState(each, store.version, tuple(listed(store, each.kinds))) for each in controllers]
@@ -58,5 +58,5 @@ class ReplayedObjects:
 
 
 def _follow(version: int, events: Sequence[WatchEvent]) -> bool:
-    """Return whether the events directly follow the version of the store."""
+    """Return whether the first event directly follows the version of the store."""
     return all(event.version == number for number, event in enumerate(events, version + 1))

@@ -1,9 +1,9 @@
 """Comparison of a recorded run with another configuration, with the same external inputs at the same virtual times.
 
 Two clusters receive the external inputs of the recorded run: one with the recorded configuration, one with the other
-configuration. They are compared with each other and not with the recorded run, because a daemon in real time attempts
-pods at times that virtual time does not reproduce. The answer also contains the number of pods that the first cluster
-placed as the recorded run did.
+configuration. They are compared with each other, not with the recorded run, because a daemon in real time attempts pods
+at times that virtual time does not reproduce. The answer also contains the number of pods that the first cluster placed
+as in the recorded run.
 """
 
 from collections.abc import Collection, Sequence
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @attrs.define(eq=False)
 class PluginsNeeded(KscheddError):
-    """The recorded run used out-of-tree plugins, whose code another configuration requires."""
+    """The error if the recorded run used out-of-tree plugins, because another configuration requires their code."""
 
     names: Sequence[str]
 
@@ -54,17 +54,17 @@ class PluginsNeeded(KscheddError):
 
 @attrs.define(eq=False)
 class OtherRun:
-    """One of the two clusters. A run of the recorded inputs; `refused`: external inputs that this cluster rejected."""
+    """One of the two clusters. A run of the recorded inputs; `refused` contains inputs that this cluster rejected."""
 
     config: Config
     registry: Registry
-    nodes: dict[str, str] = attrs.field(factory=dict)  # the last node of each pod, by the pod's key
+    nodes: dict[str, str] = attrs.field(factory=dict)  # pod key -> last node of the pod
     refused: list[str] = attrs.field(factory=list)
 
     def run(
         self, header: RecordingHeader, options: ControllerOptions, world: OutsideWorld, read: ReadDecision[T]
     ) -> dict[str, T]:
-        """Return the data that was read from the last decision about each pod."""
+        """Return the data from the last decision about each pod."""
         found: dict[str, T] = {}
 
         def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
@@ -107,8 +107,8 @@ def compared(
 ) -> dict[str, Any]:
     """Return the answer of the method `capacity.compare`, with the counts of the replay.
 
-    `as_recorded`: the number of pods that the first cluster placed as the recorded run did. `recorded`: the number of
-    pods whose names exist in both runs. `refused`: the rejected writes.
+    `as_recorded` is the number of pods that the first cluster placed as in the recorded run. `recorded` is the number
+    of pods whose names exist in both runs. `refused` contains the rejected writes.
     """
 
     def decide(side: OtherRun, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]:
@@ -129,9 +129,9 @@ def compare_with(
     version: KubernetesVersion | None,
     feature_gates: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Compare the recorded run with a run under the configuration `text` and a version; None: as recorded.
+    """Compare the recorded run with a run under another configuration (`text`) and version; None: as recorded.
 
-    `feature_gates`: states of feature gates for that version, in the format of the flag.
+    `feature_gates` are feature gates for that version, in the format of the flag.
 
     Raises RecordingError, ConfigErrors, PluginsNeeded.
     """

@@ -1,13 +1,12 @@
-"""Player: repeats the recorded calls of a scheduling driver and a queue, one note of the recording after the other.
+"""Player: repeats the recorded calls of a scheduling driver and a queue, note by note.
 
-The player contains the driver and the queue (the same classes as in the daemon and in simulations), the data in transit
-between them, and the objects in the state that the scheduler had observed. The replay ends with the recording, or where
-it diverges from the recording.
+The player contains a driver and a queue of the usual classes, the data in transit between them, and the objects as the
+scheduler had observed them. The replay ends with the recording, or where it diverges from the recording.
 
-If a recorded call called a plugin or an extender, the answer is in one of the following notes. The notes before that
-answer are processed first, because their calls happened while the scheduler waited for the answer.
+If a recorded call used a plugin or an extender, a later note contains the answer. The notes before this answer are
+processed first, because they were recorded while the scheduler waited.
 
-Raises: ReplayDiverged if a call of the replay differs from the recorded call.
+Raises: ReplayDiverged if a call in the replay differs from the recorded call.
 """
 
 from collections import deque
@@ -88,7 +87,7 @@ _ANSWERS: Final = (NoteKind.ANSWER, NoteKind.FAULT)
 
 @attrs.define(eq=False)
 class ReplayDiverged(KscheddError):
-    """The replay differs from the recorded run. `note` is the number of the note where the difference appears."""
+    """The replay differs from the recorded run. `note` is the number of the differing note."""
 
     note: int
     why: str
@@ -98,7 +97,7 @@ class ReplayDiverged(KscheddError):
 
 
 class _Unwound(BaseException):
-    """An exception that ends the replay from within nested calls. If `why` is None, the recording has ended."""
+    """An exception that ends the replay inside nested calls. If `why` is None, the end of the recording was reached."""
 
     def __init__(self, why: ReplayDiverged | None) -> None:
         self.why = why
@@ -140,16 +139,16 @@ class Player:
         self._notes: Iterator[Note] = recording.notes()
         self._ahead: deque[Note] = deque()
         self._answers: tuple[deque[Note], deque[Note]] = (deque(), deque())
-        self._machine = DRIVER  # the state machine whose call is running
+        self._machine = DRIVER  # state machine whose call is being replayed
         self._made: list[tuple[str, dict[str, Any]]] = []
         self._attempt: _Attempt | None = None
         self._stopped: tuple[Work[Any], Callable[[Any], None]] | None = (
-            None  # the attempt at which the debugger has stopped
+            None  # attempt at which the debugger has stopped
         )
-        self._held = -1  # the note before which the debugger stopped last
+        self._held = -1  # note before which the debugger last stopped
         self._released: deque[str] = deque()
         self._operations: deque[QueueOperation] = deque()
-        self._taken = 0  # number of applied events of the first operation
+        self._taken = 0  # number of processed events of the first operation
         self._popped: deque[QueuedPod] = deque()
         self._nominated: deque[Pod] = deque()
         self._version = kube_version(header.kube_version)
@@ -168,7 +167,7 @@ class Player:
         self._do_by_kind = self._calls_by_kind()
 
     def _calls_by_kind(self) -> dict[int, Callable[..., object]]:
-        """Return the function that repeats each kind of note, with the note's fields as arguments."""
+        """Return the function for each kind of note; its arguments are the fields of the note."""
         return {
             NoteKind.OBSERVE: self._observe,
             NoteKind.STARTED: self._started,
@@ -177,7 +176,7 @@ class Player:
             NoteKind.BEGIN: self._begin,
             NoteKind.GROUP_CYCLE: self._group_cycle,
             NoteKind.STEPPED: self._step_by_step,
-            NoteKind.INTERVENED: lambda *change: None,  # manual changes at the attempt's stop points (`_planned`)
+            NoteKind.INTERVENED: lambda *change: None,  # changes by the user at the attempt's stop points (`_planned`)
             NoteKind.SEND: self._send,
             NoteKind.BROKEN: self._broken,
             NoteKind.COMPLETE: self._complete,
@@ -215,15 +214,15 @@ class Player:
     # -- going on -------------------------------------------------------------------------------------------------
 
     def on_happened(self, listener: Callable[[Happened], None]) -> None:
-        """Call the observer with each attempt, binding and preemption from now on."""
+        """Call the observer with each later attempt, binding and preemption."""
         self._listeners.append(listener)
 
     def on_events(self, listener: Callable[[Sequence[WatchEvent]], object]) -> None:
-        """Call the observer with all events that the scheduler receives from now on."""
+        """Call the observer with all later events that the scheduler receives."""
         self._event_listeners.append(listener)
 
     def peek(self) -> Note | None:
-        """Return the next note; None at the end."""
+        """Return the next note, or None at the end."""
         if not self._ahead:
             note = next(self._notes, None)
             if note is None:
@@ -232,14 +231,15 @@ class Player:
         return self._ahead[0]
 
     def next_s(self) -> float | None:
-        """Return the time of the next note, if it has one."""
+        """Return the time of the next note, or None."""
         note = self.peek()
         return None if note is None else time_of(note)
 
     def step(self) -> bool:
         """Process the next note.
 
-        Return False at the end of the recording, or if the debugger stopped the replay. Raises ReplayDiverged.
+        Replay the next note; return False at the end of the recording, or if the debugger stopped the replay. Raises
+        ReplayDiverged.
         """
         debugger = self.driver.debugger
         if debugger.stop is not None:
@@ -268,7 +268,7 @@ class Player:
         return True
 
     def _lets(self, note: Note) -> bool:
-        """Return whether the debugger allows the replay of this note; it can stop before an attempt or at a time."""
+        """Return whether the debugger allows the replay of this note; it may stop before an attempt or at a time."""
         debugger = self.driver.debugger
         head = self.driver.popped.head
         if note[0] not in _BEGINNINGS or head is None:
@@ -288,10 +288,10 @@ class Player:
 
     @property
     def within(self) -> bool:
-        """Return whether the debugger may stop within attempts.
+        """Return whether the debugger may stop inside attempts.
 
-        A stop within an attempt calls plugins that the recorded run did not call. The debugger therefore stops only
-        before attempts if answers of out-of-tree plugins or extenders were recorded.
+        A stop inside an attempt calls plugins that were not called in the recorded run. The debugger therefore stops
+        only before attempts if answers of out-of-tree plugins or extenders were recorded.
         """
         return not self.registry.added and not self.driver.machine.extenders
 
@@ -307,12 +307,12 @@ class Player:
         except StopIteration as end:
             self._stopped = None
             done(end.value)
-        except Exception:  # an error of the attempt: a later note contains its outcome
+        except Exception:  # an error of the attempt; a later note contains its result
             self._stopped = None
 
     @property
     def next_pods(self) -> Sequence[QueuedPod]:
-        """Return the pods of the attempt or PodGroup cycle that the next note begins; empty for other notes."""
+        """Return the pods whose attempt or PodGroup cycle begins with the next note; empty for other notes."""
         note, head = self.peek(), self.driver.popped.head
         if note is None or note[0] not in _BEGINNINGS or head is None:
             return ()
@@ -332,7 +332,7 @@ class Player:
         before, self._machine = self._machine, _machine_of(note)
         try:
             do(*note[1:])
-        except Exception as fault:  # the file may have been altered, so its content is not trusted
+        except Exception as fault:  # The file may have been altered, so its content is not trusted.
             raise self._diverged(f"a note of kind {kind} cannot be done: {fault_text(fault)}") from fault
         finally:
             self._machine = before
@@ -349,7 +349,7 @@ class Player:
     # -- plugins ----------------------------------------------------------------------------------------------
 
     def _take_made(self) -> None:
-        """Read the following notes about plugins that were created for a new configuration."""
+        """Read the notes about plugins that were created for a new configuration."""
         while (note := self.peek()) is not None and note[0] == NoteKind.MADE:
             self._ahead.popleft()
             self.at += 1
@@ -381,10 +381,10 @@ class Player:
         return unpack(packed, lambda ref: self._named(ref))
 
     def _next_answer(self) -> Note:
-        """Return the next recorded answer to the state machine whose call is replayed.
+        """Return the next recorded answer for the state machine whose call is being replayed.
 
-        Earlier notes of this state machine are replayed first. Notes of the other state machine stay in place, because
-        its calls may overlap with this call in any order.
+        Earlier notes of this state machine are replayed first. Notes of the other state machine remain, because its
+        calls may overlap with this call in any order.
         """
         machine = self._machine
         known = self._answers[machine]
@@ -466,7 +466,7 @@ class Player:
             debugger.engaged = False
         try:
             self._attempt.work = self.driver.step(BeginAttempt(entry), now)
-        except Exception:  # an error of the attempt: a later note contains its outcome
+        except Exception:  # an error of the attempt; a later note contains its result
             return
         finally:
             debugger.engaged = engaged
@@ -483,10 +483,10 @@ class Player:
             stepper.debugger = Debugger(dict)  # which stops nowhere
 
     def _planned(self) -> dict[int, list[Intervention]]:
-        """Return the user's changes during the attempt that begins, by the number of the stop point.
+        """Return the user's changes during the next attempt, by number of the stop point.
 
-        The attempt was not affected by other events of that time, because its view of the cluster was frozen while it
-        was stopped. The replay therefore need not stop, and reads the changes before it reaches their notes.
+        No other events affected the attempt, because the scheduler processes no events while it is stopped. The replay
+        therefore need not stop, but reads these changes before it reaches their notes.
         """
         found: dict[int, list[Intervention]] = {}
         for note in self._notes_ahead():
@@ -529,7 +529,7 @@ class Player:
         if attempt is None or attempt.work is None:
             raise self._diverged("an attempt continued, but none is running")
         if attempt.result is not None:
-            return  # the user continued the stopped attempt to its end
+            return  # the user let the stopped attempt continue to its end
         answer = None if packed is None else unpack(packed, self._named)
         try:
             attempt.yielded = attempt.work.send(_answers(attempt.yielded, answer))
@@ -537,7 +537,7 @@ class Player:
                 self._stopped = attempt.work, attempt.ended
         except StopIteration as end:
             attempt.result = end.value
-        except Exception:  # an error of the attempt: a later note contains its outcome
+        except Exception:  # an error of the attempt; a later note contains its result
             return
 
     def _broken(self, packed: bytes) -> None:
@@ -558,7 +558,7 @@ class Player:
             self.driver.step(CompleteAttempt(entry, result, took_s), self._moved(now))
             return
         self._stopped = self.driver.completing(entry, result, self._moved(now), took_s), lambda outcome: None
-        self.driver.debugger.now_s = now  # the start of the waiting time at Permit
+        self.driver.debugger.now_s = now  # start of the waiting time at Permit
         self._begin_stopped()
 
     def _begin_stopped(self) -> None:
@@ -680,7 +680,7 @@ class Player:
 
 
 def _machine_of(note: Note) -> int:
-    """Return the state machine to which the call or answer belongs."""
+    """Return the state machine to which the note belongs."""
     kind = note[0]
     if kind in _ANSWERS:
         return QUEUE if note[1:2] == (QUEUE,) else DRIVER

@@ -1,7 +1,7 @@
-"""ReplayedPlugin: a substitute for an out-of-tree plugin, which returns the recorded answers.
+"""ReplayedPlugin: a replacement for an out-of-tree plugin that returns the recorded answers.
 
-The plugin's own code is not run and need not be installed. A call outside the replay, for example by an explanation,
-raises an error, because only recorded answers exist.
+The plugin's code is not run and need not be installed. A call outside the replay, for example by `explain`, raises an
+error, because there is no recorded answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +20,11 @@ from kschedd.framework.registry import PluginLoadError
 Answer = Callable[[str, str], Any]
 """A function that returns the next recorded answer of a plugin's method. Raises PluginError as its guard did."""
 
-_ELSEWHERE: Final[Any] = object()  # the plugin's node methods ran in worker processes
+_ELSEWHERE: Final[Any] = object()  # answers of the plugin's `filter` and `score` in worker processes
 
 
 class ReplayedPlugin(GuardedPlugin):
-    """A substitute for an out-of-tree plugin. `described`: the recorded description of the plugin."""
+    """A replacement for an out-of-tree plugin. `described` is the recorded description of the plugin."""
 
     def __init__(self, name: str, described: Mapping[str, Any], answer: Answer) -> None:
         self.name = name
@@ -66,7 +66,7 @@ class ReplayedPlugin(GuardedPlugin):
 
 
 class ReplayedRegistry(GuardedRegistry):
-    """A registry that contains a ReplayedPlugin for each recorded out-of-tree plugin.
+    """A registry with a ReplayedPlugin for each recorded out-of-tree plugin.
 
     `made` returns the next recorded instance of the plugin with this name, or None.
     """
@@ -76,7 +76,7 @@ class ReplayedRegistry(GuardedRegistry):
         self._plugin_made = made
 
     def renew(self, name: str, methods: Sequence[str]) -> None:
-        """Cause the next configuration that contains the plugin to create a new instance."""
+        """Make the next configuration with this plugin create a new instance."""
         self.added[name] = _class(name, methods)
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
@@ -91,7 +91,7 @@ class ReplayedRegistry(GuardedRegistry):
 
 
 def _class(name: str, methods: Sequence[str]) -> type[Any]:
-    """Return a class with these methods, from which the configuration derives the plugin's extension points."""
+    """Return a class with these methods; they determine the plugin's extension points."""
 
     def refuse(self: Any, *args: Any) -> Any:
         raise PluginError(name, "", "a recorded plugin can be called only during the replay")

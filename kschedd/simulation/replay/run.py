@@ -1,4 +1,4 @@
-"""A recording that is replayed up to some point, with the log of its decisions."""
+"""A recording that is replayed up to a stop point, with a log of its decisions."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from kschedd.simulation.replay.player import Player
 
 @attrs.define(eq=False)
 class StopError(KscheddError):
-    """A stop point that is invalid, or that the recording does not reach."""
+    """The error for an invalid stop point, or one that the recording does not reach."""
 
     why: str
 
@@ -25,9 +25,9 @@ class StopError(KscheddError):
 class StopAt:
     """The point at which a replay stops.
 
-    The replay stops before the first note later than `time_s`, after `decisions` attempts, or before an attempt of the
-    pod or the cycle of its PodGroup (`attempt`: the number of the attempt; 0: the first recorded attempt). Without any
-    of these fields the replay stops at the end.
+    It stops before the first note later than `time_s`, after `decisions` attempts, or before an attempt of a pod or the
+    cycle of its PodGroup. (`attempt` is the number of the attempt; 0 means the first recorded attempt.) If no field is
+    set, the replay runs to its end.
     """
 
     time_s: float | None = None
@@ -37,7 +37,7 @@ class StopAt:
 
     @classmethod
     def parse(cls, until: str | None, to: str | None, start_s: float) -> "StopAt":
-        """`until`: a number of attempts, the duration since the start of the run, or a time. Raises StopError."""
+        """`until` is a number of attempts, the duration since the start of the run, or a time. Raises StopError."""
         if until is not None and to is not None:
             raise StopError("--until and --to: give one of them")
         if to is not None:
@@ -63,7 +63,7 @@ class StopAt:
 
 
 class Replay:
-    """A player and the log of the decisions that it has replayed.
+    """A player, with the log of the replayed decisions.
 
     `on_decision` is called with each attempt, in order.
     """
@@ -73,7 +73,7 @@ class Replay:
         self.placed = self.failed = 0
         self._on_decision = on_decision
         self._start_s = player.recording.header.start_s
-        self._tried: dict[str, int] = {}  # the number of attempts of each pod that have begun
+        self._tried: dict[str, int] = {}  # by pod: number of attempts that have begun
         player.on_happened(self._happened)
 
     def _happened(self, record: Happened) -> None:

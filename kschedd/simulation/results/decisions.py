@@ -1,7 +1,7 @@
 """The decision log: one line of JSON per scheduling attempt, in the order of the attempts.
 
-Two runs with the same seed and input write the same bytes, whatever PYTHONHASHSEED is: the order of fields is fixed,
-times are virtual, and no value depends on the machine.
+Two runs with the same seed and input write the same bytes: the order of fields is fixed, times are virtual, and no
+value depends on the machine.
 """
 
 import json
@@ -15,11 +15,14 @@ from kschedd.simulation.engine import LoggedAttempt
 
 
 class DecisionLogError(KscheddError):
-    """The decision log's file cannot be written."""
+    """The error if the decision log cannot be written."""
 
 
 class DecisionLog:
-    """Context manager: the log's file, open while the simulation runs. With `path` None nothing is written."""
+    """Context manager for the log's file, which is open during the simulation.
+
+    If `path` is None, nothing is written.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -43,7 +46,7 @@ class DecisionLog:
 
     @contextmanager
     def _appended(self) -> Iterator[None]:
-        """Raise a DecisionLogError in place of an OSError, also for an error of a delayed write."""
+        """Raise a DecisionLogError in place of an OSError, also for a delayed write."""
         try:
             yield
         except OSError as fault:

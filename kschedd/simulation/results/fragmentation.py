@@ -4,10 +4,11 @@
                  uses the free amount of a node if it fits there and requests the resource
     unusable     the share of the nodes on which no pod of the target set fits
 
-Source: See Weng et al., "Beware of Fragmentation", USENIX ATC 2023, section 4: the amounts F_n(M) are summed over the
-nodes. A pod fits if its requests are free and the node matches its selector and required affinity. A resource is
-counted as one pool per node: the unused parts of single GPU cards are not measured. Shapes: M is the number of targets,
-N the number of nodes, R the number of resources. Units are those of the columns of `NodeTable`.
+Source: See Weng et al., "Beware of Fragmentation", USENIX ATC 2023, section 4; the amounts F_n(M) are summed over the
+nodes. A target pod fits on a node if its requests are free there and the node matches its selector and required
+affinity. A resource is one pool per node, so unused parts of single GPU cards are not measured. Shapes: M
+is the number of targets, N the number of nodes, R the number of resources. Units are those of the columns of
+`NodeTable`.
 """
 
 from collections import Counter
@@ -23,18 +24,19 @@ from kschedd.api.pods import Pod, PodSpec
 from kschedd.cache.table import NodeTable
 
 _ROWS_AT_ONCE: Final = 4096
-_NOTHING: Final = -(1 << 62)  # less than any free amount: marks a resource that is not requested
+_NOTHING: Final = -(1 << 62)  # value for a resource that is not requested, below any free amount
 
 Floats = npt.NDArray[np.float64]
 
 
 @attrs.define(eq=False)
 class TargetSet:
-    """Target pods grouped by their requests and their selected nodes, with the number or weight of each group."""
+    """Target pods by requests and selected nodes, with the number or weight of each group."""
 
     _weights: Counter[Any] = attrs.field(factory=Counter)
     _specs: dict[Any, PodSpec] = attrs.field(factory=dict)
-    _keys: dict[int, tuple[PodSpec, Any]] = attrs.field(factory=dict)  # by the identity of a spec, which is kept alive
+    # by identity of the spec; the value keeps the spec in memory
+    _keys: dict[int, tuple[PodSpec, Any]] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, pods: Iterable[tuple[Mapping[str, Any], int]]) -> Self:
@@ -63,8 +65,8 @@ class TargetSet:
 class Fragmentation:
     """The fragmentation of a cluster, in shares from 0 to 1.
 
-    `fragmented`: for each resource, the part of the capacity that is free and unusable; `unusable`: the part of the
-    nodes that no target can use.
+    `fragmented` contains for each resource the share of the capacity that is free but unusable. `unusable` is the share
+    of the nodes that no target can use.
     """
 
     fragmented: Mapping[str, float]
@@ -82,7 +84,7 @@ class Fragmentation:
         weights = np.array([weight for _, weight in pods], dtype=np.float64)
         weights /= weights.sum()
         requested = np.array([[spec.requests.get(name, 0) or _NOTHING for name in names] for spec, _ in pods])
-        # A request for a resource that no node offers can never be met.
+        # if no node offers a resource, requests for it can never be met
         offered = np.array([all(name in names or name == "pods" for name in spec.requests) for spec, _ in pods])
         lost, unusable = np.zeros(len(names)), 0
         for some in (rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE)):
@@ -100,7 +102,7 @@ class Fragmentation:
 
 
 def _selected(table: NodeTable, rows: npt.NDArray[np.int64], specs: Sequence[PodSpec]) -> npt.NDArray[np.bool_]:
-    """Return an M by N matrix: whether the node matches the target's node selector and required node affinity."""
+    """Return an M by N matrix that is true if the node matches the target's node selector and required affinity."""
     found = np.ones((len(specs), len(rows)), dtype=np.bool_)
     for place, spec in enumerate(specs):
         if spec.node_selector or spec.required_node_affinity is not None:

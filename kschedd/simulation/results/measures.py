@@ -40,13 +40,13 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 
 #: names of the measures that require prices
 COSTS: Final = ("cost_hour", "cost_hour_used", "cost_total", "cost_total_used")
-#: names of the measures that are not per resource
+#: names of the measures that do not depend on a resource
 FIXED: Final = (
     *("placed", "pending", "attempts", "preempted", "evicted", "queue_moves"),
     *(f"{what}_{of}" for what in ("wait_s", "slowdown") for of in ("mean", "p50", "p90", "p99", "max")),
     *("unusable_nodes", "nodes_used", "zone_imbalance", *COSTS, "virtual_s"),
 )
-#: suffixes of the names of measures per resource
+#: suffixes of the names of measures for each resource
 BY_RESOURCE: Final = ("_used_mean", "_used_max", "_used_end", "_fragmented")
 _SHORTEST_S: Final = 10.0
 _DIGITS: Final = 6
@@ -61,7 +61,7 @@ class PodTimes:
     created_s: float
     scheduled_s: float | None = None
     ended_s: float | None = None
-    disruption: str = ""  # the reason in the pod's condition DisruptionTarget
+    disruption: str = ""  # reason in the pod's condition DisruptionTarget
 
     @property
     def wait_s(self) -> float | None:
@@ -69,7 +69,10 @@ class PodTimes:
 
 
 class RunMeasures:
-    """An observer that is added to a simulation before its first event. `on_end` is called with every pod that ends."""
+    """An observer of a run; add it to a simulation before the first event.
+
+    `on_end` is called with each pod that ends.
+    """
 
     def __init__(
         self,
@@ -116,7 +119,7 @@ class RunMeasures:
                 times = self.pods[pod.uid] = PodTimes(pod, now_s)
                 if self._counts_targets:
                     self.targets.add(pod.pod_spec)
-                if pod.node_name:  # the pod existed before the run
+                if pod.node_name:  # False for a pod that already had a node before the run
                     times.scheduled_s = now_s
                     self.running += 1
                     continue
@@ -179,7 +182,7 @@ class RunMeasures:
         return {name: value if isinstance(value, int) else round(value, _DIGITS) for name, value in found.items()}
 
     def costs_now(self) -> dict[str, float]:
-        """Return the measures of costs up to now; none without prices."""
+        """Return the measures of costs so far; empty without prices."""
         costs = self.costs
         if costs is None:
             return {}

@@ -3,7 +3,7 @@
     nodes:      {m5.large: 0.096}                 # by the label node.kubernetes.io/instance-type
     resources:  {cpu: 0.031, memory: 0.004}       # for a core, a GiB, one of any other resource
 
-If the type of a node has no price, the price follows from the node's resources.
+If a node's type has no price, the price is computed from its resources.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ class Prices:
 
 
 class NodeCosts:
-    """The costs of the nodes during a run: of all nodes, and of the nodes with pods."""
+    """The costs of the nodes during a run: costs of all nodes, and of nodes with pods."""
 
     def __init__(self, table: NodeTable, prices: Prices) -> None:
         self._table = table
@@ -59,13 +59,13 @@ class NodeCosts:
         self._since_s = 0.0
         self._nodes_at = self._pods_at = -1
         self._by_row: npt.NDArray[np.float64] = np.zeros(0)
-        self.hour = self.hour_used = 0.0  # price of an hour at the last sample
+        self.hour = self.hour_used = 0.0  # price per hour at the last sample
         self.total = self.total_used = 0.0  # since the start
 
     def sample(self, elapsed_s: float) -> None:
-        """Add the costs since the last sample; the nodes and pods have not changed in between.
+        """Add the costs since the last sample, for unchanged nodes and pods.
 
-        `elapsed_s`: virtual seconds since the start. Raises UnpricedNodeError.
+        `elapsed_s` is the number of virtual seconds since the start. Raises UnpricedNodeError.
         """
         hours, self._since_s = (elapsed_s - self._since_s) / 3600, elapsed_s
         self.total += self.hour * hours

@@ -3,8 +3,8 @@
     with TableFile(folder / "pods", {"pod": "text", "created_s": "real"}) as table:
         table.append({"pod": "default/a", "created_s": 0.0})
 
-Each column of a table has a type: text, whole or real. Each value may be null; pandas, Polars and DuckDB read both
-formats directly. Rows are written in order, in blocks. A Parquet table without rows still has its columns.
+Each column of a table has a type: text, whole or real. Values may be null; pandas, Polars and DuckDB read both formats
+directly. Rows are written in order, in blocks. A Parquet table without rows still has its columns.
 """
 
 import json
@@ -23,16 +23,16 @@ _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 
 class TableFileError(KscheddError):
-    """A table's file cannot be written."""
+    """The error if a table's file cannot be written."""
 
 
 def parquet_is_there() -> bool:
-    """Return whether tables are also written as Parquet."""
+    """Return whether tables are also written as Parquet, because pyarrow is installed."""
     return find_spec("pyarrow") is not None
 
 
 class TableFile:
-    """Context manager: a table that is being written. Raises TableFileError."""
+    """Context manager for a table that is being written. Raises TableFileError."""
 
     def __init__(self, stem: Path, columns: Mapping[str, ColumnType]) -> None:
         self._columns = dict(columns)

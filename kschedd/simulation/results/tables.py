@@ -4,8 +4,8 @@ Attempts and pods are written during the run. Usage and queues are sampled when 
 samples, every second sample is dropped and the interval between samples is doubled. The start and the end of the run
 are always sampled.
 
-`load` is the share of one resource's capacity that the pods created so far request. It is the time axis of runs
-with --fill, in which virtual times have no meaning. Without --fill it is null.
+`load` is the share of a resource's capacity that all pods created so far request. `load` is the time axis of runs with
+--fill, in which virtual times have no meaning. In other runs it is null.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from kschedd.store.objects.log import WatchEvent
 MOST_SAMPLES: Final = 256
 _MILLI: Final = 1000
 
-#: the columns of each table and their types; pods and nodes have an additional column for each further resource
+#: the columns of each table and their types; pods and nodes also have a column for each other resource
 COLUMNS: Final[Mapping[str, Mapping[str, ColumnType]]] = {
     "attempts": {
         **{"time_s": "real", "load": "real", "pod": "text", "attempt": "whole", "node": "text", "feasible": "whole"},
@@ -57,11 +57,11 @@ COLUMNS: Final[Mapping[str, Mapping[str, ColumnType]]] = {
 
 
 class RunFolderError(KscheddError):
-    """The folder of --out cannot be created."""
+    """The error if the folder of --out cannot be created."""
 
 
 def made_folder(folder: Path) -> Path:
-    """Create the folder unless it exists. Raises RunFolderError."""
+    """Create the folder if it does not exist. Raises RunFolderError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
@@ -70,21 +70,21 @@ def made_folder(folder: Path) -> Path:
 
 
 class RunTables:
-    """Context manager: the tables of a simulation in a folder, which are written while the context is open.
+    """Context manager for the tables of a simulation, which are written to a folder.
 
-    `resource`: the resource of the column `load`; "" without that column. `prices`: the prices of the table `costs`;
-    None without that table. The tables record the simulation from their construction on.
+    `resource` is the resource of the column `load`; "" omits the column. `prices` are the prices for the table `costs`;
+    None omits the table. The tables record the simulation from their creation on.
     """
 
     def __init__(self, folder: Path, simulation: Simulation, resource: str = "", prices: Prices | None = None) -> None:
         self._folder = made_folder(folder)
         self._simulation = simulation
         self._resource = resource
-        self._requested = 0  # amount of the resource that all pods created so far request
+        self._requested = 0  # amount of the resource that the pods created so far request
         self._opened = ExitStack()
         self._attempts = self._table("attempts", {})
         self._pods: TableFile | None = None  # None until the resources are known
-        self._others: list[str] = []  # resources that have their own column
+        self._others: list[str] = []  # resources with a column of their own
         self._samples: list[tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]] = []
         self._every, self._idles = 1, 0
         self.measures = RunMeasures(simulation, on_end=self._write_pod, prices=prices)
@@ -193,7 +193,7 @@ class RunTables:
         )
 
     def finish(self) -> None:
-        """Write the pods that have not ended, the nodes, usage and queues; call this at the end of the run."""
+        """Write the pods that have not ended, the nodes, usage and queues at the end of the run."""
         for times in self.measures.pods.values():
             self._write_pod(times)
         if self._pods is None:

@@ -1,1 +1,1 @@
-"""Workloads of a run: traces, generated pods, and the arrivals that follow from them."""
+"""Workloads of a run: traces, generated pods, and arrivals."""

@@ -1,7 +1,7 @@
 """Fill a cluster: the pods of a trace arrive in random order and never end, up to a total request of one resource.
 
-Each pod of the trace arrives once; after that, pods are drawn from the trace again in random order. The result shows
-how many pods a policy places before no further pod fits. The recorded times are ignored.
+Each pod of the trace arrives once; then pods are drawn from the trace in random order. The result shows
+how many pods a policy places before no further pod fits. The times in the trace are ignored.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from kschedd.api.pods import Pod
 from kschedd.errors import KscheddError
 from kschedd.simulation.workloads.trace import Trace, TracePod
 
-BETWEEN_S: Final = 0.001  # seconds between two pods; far less than any backoff
+BETWEEN_S: Final = 0.001  # seconds between two pods, far less than any backoff
 _MOST: Final = 100.0  # multiple of the capacity
 
 
@@ -47,7 +47,7 @@ class Fill:
 
 
 def filled(trace: Trace, fill: Fill, seed: int) -> Trace:
-    """Return the trace with pods chosen and ordered at random with the seed, without deletions.
+    """Return the trace with pods in random order, chosen with the seed, without deletions.
 
     Raises FillError if no node has the resource, or no pod requests it.
     """

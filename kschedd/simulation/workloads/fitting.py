@@ -6,9 +6,9 @@
     lifetimes: {mean_s: 52000, sigma: 2.1}          # lognormal; sigma 0 is exponential
     shapes: ["cpu=4,memory=8Gi,weight=120"]         # requests and priorities with their numbers of pods
 
-The Weibull shape is the one with the coefficient of variation of the intervals; sigma is the standard deviation of the
-logarithm of the lifetimes of pods that ended. The generated pods are independent: jobs of several pods, daily cycles
-and required node labels are not reproduced.
+The Weibull shape is chosen so that the intervals have the trace's coefficient of variation. Sigma is the standard
+deviation of the logarithm of the lifetimes of pods that ended. Generated pods are independent: jobs of several pods,
+daily cycles and required node labels are not reproduced.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ class FittedWorkload:
     shapes: tuple[str, ...]
 
     def generated(self, nodes: Sequence[Raw], seed: int) -> GeneratedWorkload:
-        """Return the workload of a seed. Raises GeneratedWorkloadError."""
+        """Return the workload for this seed. Raises GeneratedWorkloadError."""
         shapes = [GeneratedPods.parse("shapes", text, number) for number, text in enumerate(self.shapes, start=1)]
         return GeneratedWorkload(
             nodes, self.pods, self.rate_s, self.lifetime_s, shapes, seed, self.arrival_shape, self.lifetime_sigma
@@ -148,7 +148,7 @@ def read_fitted(path: Path) -> FittedWorkload:
 
 
 def _numbers(place: ConfigValue | None, **ranges: tuple[float, float]) -> dict[str, float]:
-    """Return the numbers of a mapping; 1 for missing numbers, with a fault recorded for a wrong one."""
+    """Return the numbers of a mapping; 1 for missing or invalid numbers, with a fault recorded for the latter."""
     fields = None if place is None else place.fields(*ranges)
     found = dict.fromkeys(ranges, 1.0)
     for name, (least, most) in ranges.items() if fields is not None else ():

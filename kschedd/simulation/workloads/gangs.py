@@ -1,6 +1,7 @@
-"""Gangs of a trace: the pods of a job form a PodGroup, which is scheduled as a whole or not at all.
+"""Gangs in a trace: the pods of a job form a PodGroup, which is scheduled as a whole or not at all.
 
-A job is the pods with the same label `job`. PodGroups exist from the start, as if a job controller had created them.
+A job consists of the pods with the same label `job`. PodGroups exist from the start, as if a job controller had created
+them.
 """
 
 from typing import Any, Final
@@ -38,7 +39,7 @@ def in_gangs(trace: Trace, config: Config) -> Trace:
     several = {job: members for job, members in jobs.items() if len(members) > 1}
     if not several:
         raise GangsError("gangs: no two pods of the trace have the same label job")
-    specs: dict[tuple[int, str], Raw] = {}  # pods of a job with equal specs share one spec
+    specs: dict[tuple[int, str], Raw] = {}  # equal specs of a job's pods share one spec
     pods = tuple(_member(pod, specs) if _job(pod) in several else pod for pod in trace.pods)
     prioritized = config.rules.groups_of_v1beta1
     return attrs.evolve(trace, pods=pods, groups=tuple(_group(job, several[job], prioritized) for job in several))
@@ -58,7 +59,10 @@ def _member(pod: TracePod, specs: dict[tuple[int, str], Raw]) -> TracePod:
 
 
 def _group(job: str, members: list[TracePod], prioritized: bool) -> Raw:
-    """Return the PodGroup of a job. `prioritized`: set the priority class of the job's pods, which v1beta1 requires."""
+    """Return the PodGroup of a job.
+
+    With `prioritized`, set the priority class of the job's pods, which v1beta1 requires.
+    """
     spec: Raw = {"schedulingPolicy": {"gang": {"minCount": len(members)}}}
     if prioritized and (priority := members[0].raw["spec"].get("priorityClassName")):
         spec["priorityClassName"] = priority

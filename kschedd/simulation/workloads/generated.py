@@ -1,9 +1,9 @@
-"""A synthetic workload: on identical nodes, pods arrive at random times, run and end.
+"""A synthetic workload: pods arrive on identical nodes at random times, run and end.
 
 Arrivals follow a Poisson process, or have Weibull-distributed intervals of shape `arrival_shape`. Lifetimes have an
 exponential distribution, or a lognormal one with `lifetime_sigma`. The seed determines arrivals and lifetimes, so a run
-can be repeated. Pods are created at their arrival and dropped at their end, so the memory of a run depends on the
-number of pods that run at the same time, not on the total.
+can be repeated. Pods are created at their arrival and dropped at their end, so the memory use depends on the number of
+running pods, not on the total.
 
     pods      cpu=500m,memory=1Gi,weight=3,priority=100     requests and relative frequency of a kind of pod
     nodes     cpu=32,memory=128Gi,pods=110,zones=3          capacity of a node, and the number of zones
@@ -31,13 +31,13 @@ Raw = dict[str, Any]
 NAMESPACE: Final = "default"
 POD_SHAPES: Final = ("cpu=250m,memory=512Mi,weight=6", "cpu=1,memory=2Gi,weight=3", "cpu=4,memory=8Gi")
 NODE_SHAPE: Final = "cpu=32,memory=128Gi,pods=110,zones=3"
-_PLAIN: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all other resources need a limit, too
-_MOST: Final = 1_000_000_000  # the highest priority that users may assign
+_PLAIN: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all other resources also require a limit
+_MOST: Final = 1_000_000_000  # highest priority that users may assign
 
 
 @attrs.define(eq=False)
 class GeneratedWorkloadError(KscheddError):
-    """A workload with an invalid shape or number."""
+    """The error for an invalid shape or number."""
 
     flag: str
     text: str
@@ -49,7 +49,7 @@ class GeneratedWorkloadError(KscheddError):
 
 @attrs.frozen
 class GeneratedPods:
-    """One kind of pod. A group of generated pods, which share one spec and one set of labels."""
+    """One kind of pod. A group of generated pods that share a spec and labels."""
 
     name: str
     weight: int
@@ -101,7 +101,7 @@ class GeneratedWorkload:
 
     nodes: Sequence[Raw]
     pods: int
-    rate: float  # mean number of pods that arrive per second
+    rate: float  # mean number of arriving pods per second
     lifetime_s: float  # on average
     shapes: Sequence[GeneratedPods]
     seed: int
@@ -119,7 +119,7 @@ class GeneratedWorkload:
         return 2 * self.pods
 
     def events(self) -> Iterator[TraceEvent]:
-        """Yield arrivals and ends in order of time; at equal times the ends come first."""
+        """Yield arrivals and ends in order of time; at equal times, ends are first."""
         random = Random(self.seed)
         weights = list(accumulate(shape.weight for shape in self.shapes))
         leaving: list[tuple[float, int, str]] = []
@@ -152,7 +152,7 @@ def _departure(time_s: float, _: int, key: str) -> TraceEvent:
 
 
 def _parsed(flag: str, text: str, known: Mapping[str, int]) -> tuple[dict[str, str], dict[str, int]]:
-    """Return the quantities by resource, and the integers by name; `known` contains the defaults of the integers."""
+    """Return the quantities by resource, and the integers by name; `known` contains the integers' defaults."""
     resources: dict[str, str] = {}
     numbers = dict(known)
     for part in text.split(","):

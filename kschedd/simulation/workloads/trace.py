@@ -1,6 +1,6 @@
 """Traces: nodes that exist from the start, and pods with the times of their creation and deletion.
 
-The modules of `formats` read files into this form, in which all objects are Kubernetes manifests.
+The modules of `formats` convert files to this form, in which all objects are Kubernetes manifests.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ class TracePod:
     raw: Raw
     created_s: float
     deleted_s: float | None  # None: never deleted
-    scheduled_s: float | None  # the time when the recorded cluster scheduled the pod; None: never
+    scheduled_s: float | None  # time at which the recorded cluster scheduled the pod; None: never
     phase: str  # as in the trace
 
 
@@ -33,7 +33,7 @@ class TracePod:
 class TraceEvent:
     """A change at a time.
 
-    A change of an object: "create" and "apply" contain the manifest; "apply" also changes an existing object.
+    A change of an object: The manifest of "apply" may also change an existing object.
     """
 
     time_s: float
@@ -56,7 +56,7 @@ class Trace:
 
     @property
     def objects(self) -> tuple[Raw, ...]:
-        """Return the objects that exist from the start."""
+        """Return the objects that exist at the start."""
         return (*map(priority_class, self.priorities), *self.groups, *self.nodes)
 
     @property
@@ -91,8 +91,8 @@ class ObjectTrace:
 def events(pods: Iterable[TracePod]) -> list[TraceEvent]:
     """All creations and deletions, in order of time.
 
-    At equal times, existing pods are deleted first, which frees resources; then new pods are created, in file
-    order; then the new pods that the trace deletes at their creation time are deleted.
+    At equal times, existing pods are deleted first, which frees resources. Then new pods are created, in file order.
+    Finally, new pods that the trace deletes at their creation time are deleted.
     """
     ordered: list[tuple[float, int, int, TraceEvent]] = []
     for i, pod in enumerate(pods):
@@ -101,7 +101,7 @@ def events(pods: Iterable[TracePod]) -> list[TraceEvent]:
         if deleted is not None:
             turn = 0 if deleted > created else 2
             ordered.append((deleted, turn, i, TraceEvent(deleted, "delete", pod.key)))
-    ordered.sort()  # time, turn and number are unique, so the events themselves are never compared
+    ordered.sort()  # time, turn and number are unique, so events are never compared
     return [event for _, _, _, event in ordered]
 
 

@@ -16,7 +16,7 @@ _HOUR_S: Final = 3600
 
 @attrs.frozen(kw_only=True)
 class ResourceFacts:
-    """Requests for one resource, in the resource's unit; `hours`: amount by lifetime, in hours."""
+    """Requests for a resource, in the resource's unit; `hours` is the sum of amount times lifetime, in hours."""
 
     unit: str
     pods: int
@@ -38,7 +38,7 @@ class TraceFacts:
     most_at_once: int
     shapes: int
     priorities: Mapping[str, int]
-    labels: Mapping[str, Mapping[str, int]]  # for each label, the number of pods per value, most frequent first
+    labels: Mapping[str, Mapping[str, int]]  # by label: number of pods for each value, most frequent first
     resources: Mapping[str, ResourceFacts]
     nodes: int
 
@@ -98,7 +98,7 @@ def facts_of(trace: Trace) -> TraceFacts:
 
 
 def _most_at_once(created: list[float], ends: list[float]) -> int:
-    """Return the largest number of pods at one time, without pods that wait for other pods to end."""
+    """Return the largest number of simultaneous pods, assuming that no pod waits for a node."""
     now = most = 0
     for _, change in sorted([*((time, 1) for time in created), *((time, -1) for time in ends)]):
         now += change
