@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.schemas.fields import FieldError, forbidden, invalid
-from kschedd.devices.cel.errors import LONGEST_EXPRESSION
+from kschedd.cel.errors import LONGEST_EXPRESSION
 from kschedd.devices.selection import compile_error
 
 Raw = Mapping[str, Any]

@@ -9,17 +9,16 @@ Errors: SelectorFailure, with kube-scheduler's message, but without the name of 
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kschedd.devices.cel.errors import CelCompileError, CelFailure
+from kschedd.cel.errors import CelCompileError, CelFailure
 from kschedd.devices.pools.inventory import Device, typed_value
 from kschedd.errors import KscheddError
 
 if TYPE_CHECKING:
-    from kschedd.devices.cel.program import Program
-    from kschedd.devices.cel.run import DeviceInput
+    from kschedd.cel.program import CelCondition
 
 
 @attrs.define(eq=False)
@@ -63,26 +62,34 @@ def _evaluate(expression: str, device: Device, shares: bool) -> bool:
     try:
         if not device.view:
             device.view.append(_view(device, shares))
-        return program.matches(device.view[0])
+        return program.holds(device.view[0])
     except CelFailure as failure:
         raise SelectorFailure(str(failure), at_compile_time=False) from failure
 
 
+_DEVICE: Final = "kubernetes.DRADevice"
+_FIELDS: Final = {
+    "driver": "string",
+    "attributes": "map(string,map(string,dyn))",
+    "capacity": "map(string,map(string,kubernetes.Quantity))",
+}
+_ALL_FIELDS: Final = {**_FIELDS, "allowMultipleAllocations": "bool"}
+"""Fields of `device`, including that of consumable capacity."""
+
+
 @lru_cache(maxsize=1024)
-def _compiled(expression: str, shares: bool) -> "Program | SelectorFailure":
-    from kschedd.devices.cel.program import compile_selector
-    from kschedd.devices.cel.run import ALL_DEVICE_FIELDS, DEVICE_FIELDS
+def _compiled(expression: str, shares: bool) -> "CelCondition | SelectorFailure":
+    from kschedd.cel.program import compile_condition
 
     try:
-        return compile_selector(expression, ALL_DEVICE_FIELDS if shares else DEVICE_FIELDS)
+        return compile_condition(expression, {"device": _DEVICE}, {_DEVICE: _ALL_FIELDS if shares else _FIELDS})
     except CelCompileError as error:
         return SelectorFailure(str(error), at_compile_time=True)
 
 
-def _view(device: Device, shares: bool) -> "DeviceInput":
-    """Return the CEL input of the device, or raise CelFailure if an attribute cannot be parsed."""
-    from kschedd.devices.cel.run import DeviceInput
-    from kschedd.devices.cel.values import DeviceMaps, Quantity, Semver
+def _view(device: Device, shares: bool) -> Mapping[str, Any]:
+    """Return the variables of an expression about the device. Raises CelFailure for an attribute that is no value."""
+    from kschedd.cel.values import DeviceMaps, Quantity, Semver, Struct
 
     driver = device.id.driver
     attributes, capacity = DeviceMaps(), DeviceMaps()
@@ -101,7 +108,13 @@ def _view(device: Device, shares: bool) -> "DeviceInput":
     raw_capacity: Mapping[str, Any] = device.raw.get("capacity") or {}
     for name, entry in raw_capacity.items():
         _file(capacity, name, driver, Quantity.parse(entry.get("value", "0")))
-    return DeviceInput(driver, attributes, capacity, device.shared and shares)
+    fields = {
+        "driver": driver,
+        "attributes": attributes,
+        "capacity": capacity,
+        "allowMultipleAllocations": device.shared and shares,
+    }
+    return {"device": Struct(_DEVICE, fields)}
 
 
 def _file(maps: dict[str, Any], qualified: str, driver: str, value: Any) -> None:

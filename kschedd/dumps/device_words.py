@@ -18,7 +18,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.objects import Raw
-from kschedd.devices.cel.syntax import CelSyntaxError, CelToken, tokens
+from kschedd.cel.syntax import CelSyntaxError, CelToken, tokens
 from kschedd.devices.pools.inventory import Device, DeviceId, Reach, Slice
 from kschedd.devices.selection import SelectorFailure, compile_error, selects
 from kschedd.dumps.conversion import current

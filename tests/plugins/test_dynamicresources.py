@@ -138,9 +138,9 @@ def test_post_filter_errs_where_pre_filter_was_not_reached() -> None:
 
 @pytest.mark.parametrize("module", ["kschedd.plugins.devices.dynamicresources", "kschedd.commands.studies.simulate"])
 def test_cel_is_not_loaded_before_a_device_is_asked(module: str) -> None:
-    code = f"import sys, {module}; print(*(name for name in sys.modules if name.startswith('kschedd.devices.cel.')))"
+    code = f"import sys, {module}; print(*(name for name in sys.modules if name.startswith('kschedd.cel.')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "kschedd.devices.cel.errors"
+    assert done.stdout.strip() == "kschedd.cel.errors"
 
 
 # -- the gate -------------------------------------------------------------------------------------------------

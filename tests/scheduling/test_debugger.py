@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from kschedd.api.pods import Pod
-from kschedd.devices.cel.errors import CelCompileError
-from kschedd.devices.cel.program import compile_condition
+from kschedd.cel.errors import CelCompileError
+from kschedd.cel.program import compile_condition
 from kschedd.scheduling.debug.breakpoints import BreakpointSpec, StopPoint
 from kschedd.scheduling.debug.debugger import (
     MOST_BREAKPOINTS,

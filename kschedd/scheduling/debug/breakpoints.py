@@ -23,10 +23,10 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.cache.table import NodeTable, Rows
-from kschedd.devices.cel.errors import CelFailure
+from kschedd.cel.errors import CelFailure
 
 if TYPE_CHECKING:
-    from kschedd.devices.cel.program import CelCondition
+    from kschedd.cel.program import CelCondition
 
 REJECTED, SCHEDULED, UNSCHEDULABLE = "rejected", "scheduled", "unschedulable"
 PREEMPTING, WAITING, ERROR = "preempting", "waiting", "error"

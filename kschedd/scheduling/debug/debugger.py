@@ -30,12 +30,12 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selector_text import parse_selector_text
-from kschedd.devices.cel.errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
+from kschedd.cel.errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
 from kschedd.errors import KscheddError
 from kschedd.scheduling.debug.breakpoints import VARIABLES, Breakpoint, BreakpointSpec, StopPoint
 
 if TYPE_CHECKING:
-    from kschedd.devices.cel.program import CelCondition
+    from kschedd.cel.program import CelCondition
 
 #: the variables of a run condition, with their CEL types
 STATE_VARIABLES: Final[Mapping[str, str]] = {
@@ -69,10 +69,10 @@ def compile_state_condition(expression: str) -> "CelCondition":
 
 def _compiled(expression: str, variables: Mapping[str, str]) -> "CelCondition":
     """Compile a condition. The CelCompileError lists the available variables."""
-    from kschedd.devices.cel.program import compile_condition  # imported on demand, because most runs have no condition
+    from kschedd.cel.program import compile_condition  # imported on demand, because most runs have no condition
 
     try:
-        return compile_condition(expression, variables, MOST_CONDITION_COST)
+        return compile_condition(expression, variables, most_cost=MOST_CONDITION_COST)
     except CelCompileError as wrong:
         why = f"{wrong.why}\na condition is CEL on {', '.join(variables)}"
         raise CelCompileError(expression, why) from None

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from kschedd.api.schemas.fields import FieldError, invalid
-from kschedd.devices.cel.syntax import (
+from kschedd.cel.syntax import (
     CallExpr,
     CelSyntaxError,
     Expr,
@@ -23,7 +23,7 @@ from kschedd.devices.cel.syntax import (
     located,
     parse,
 )
-from kschedd.devices.cel.values import kind
+from kschedd.cel.values import kind
 
 Raw = Mapping[str, Any]
 

@@ -108,13 +108,13 @@ def _mapping(schema: Raw, field: str) -> list[tuple[str, Any]]:
 
 
 def _found(pattern: str, value: str) -> bool:
-    from kschedd.devices.cel.regex import search
+    from kschedd.cel.regex import search
 
     return search(pattern, value)
 
 
 def _bad_pattern(pattern: str) -> str:
-    from kschedd.devices.cel.regex import PatternError, search  # imports RE2, on the first use of a pattern
+    from kschedd.cel.regex import PatternError, search  # imports RE2, on the first use of a pattern
 
     try:
         search(pattern, "")

@@ -18,10 +18,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from kschedd.api.schemas.fields import FieldError, child, duplicate, forbidden, invalid, required
-from kschedd.devices.cel.errors import CelCompileError, CelFailure
+from kschedd.cel.errors import CelCompileError, CelFailure
 
 if TYPE_CHECKING:
-    from kschedd.devices.cel.program import CelCondition
+    from kschedd.cel.program import CelCondition
 
 Raw = Mapping[str, Any]
 
@@ -118,7 +118,7 @@ def _broken(rule: Raw, schema: Raw, value: Any, old: Any, path: str, root: bool)
 
 @lru_cache(1 << 10)
 def _compiled(text: str, of_type: str) -> "CelCondition":
-    from kschedd.devices.cel.program import compile_condition
+    from kschedd.cel.program import compile_condition
 
     variables = {"self": of_type}
     if _OLD.search(text):

@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedd.devices.cel.errors import CelCompileError, CelFailure
-from kschedd.devices.cel.program import compile_selector
-from kschedd.devices.cel.run import DeviceInput
-from kschedd.devices.cel.values import DeviceMaps
+from kschedd.cel.errors import CelCompileError, CelFailure
+from tests.cel.devices import compile_selector, device
 
 cel = pytest.importorskip("cel_expr_python.cel", reason="the oracle needs cel-expr-python (in the dev group)")
 
 ATTRIBUTES = {"d.example.com": {"model": "a100 größe", "index": 3, "big": 2**62, "ecc": True, "empty": ""}}
-DEVICE = DeviceInput("d.example.com", DeviceMaps(ATTRIBUTES), DeviceMaps({}))
+DEVICE = device("d.example.com", ATTRIBUTES, {})
 ENV = cel.NewEnv(variables={"device": cel.Type.DYN})
 BINDINGS = {"device": {"driver": "d.example.com", "attributes": ATTRIBUTES, "capacity": {}}}
 A = 'device.attributes["d.example.com"]'
@@ -28,7 +26,7 @@ FAILURE = "failure at run time"
 
 def ours(expression: str) -> Any:
     try:
-        return compile_selector(expression).matches(DEVICE)
+        return compile_selector(expression).holds(DEVICE)
     except CelFailure:
         return FAILURE
 

@@ -15,6 +15,12 @@ class CelCompileError(KscheddError):
 
     expression: str
     why: str
+    at_instantiation: bool = False  # a literal cannot be converted to the type of its conversion
+
+    @property
+    def detail(self) -> str:
+        """The reason as kube-apiserver prints it."""
+        return f"{'program instantiation' if self.at_instantiation else 'compilation'} failed: {self.why}"
 
 
 @attrs.define(eq=False)

@@ -1,15 +1,16 @@
 """CEL parser: converts the text of an expression to a syntax tree.
 
 The Common Expression Language is small: literals, operators, `a.b`, `a[b]`, `a.?b`, `a[?b]`, calls, lists and maps.
-Operators are calls with CEL's function names (`_==_`, `_&&_`), so the tree contains only calls. Macros (`has`, `all`,
-`exists`, ...) are parsed as calls, which `cel.program` expands. Nesting and tree height are limited, so that recursive
-traversals of the tree cannot overflow the stack.
+Operators are calls with CEL's function names (`_==_`, `_&&_`), so the tree contains only calls. The parser passes each
+call to the macros of the environment (`cel.macros`), which may replace it. Nesting and tree height are limited, so that
+recursive traversals of the tree cannot overflow the stack.
 
 Source: cel-spec doc/langdef.md (Syntax); messages and positions as in cel-go's parser.
 Errors: CelSyntaxError, with the line, the column and the source line.
 """
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import attrs
@@ -42,29 +43,30 @@ _BINARY: Final = {
 }  # fmt: skip
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Expr:
     at: int  # offset in the text
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Literal(Expr):
     value: object  # bool, int, Uint, float, str, bytes or None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Ident(Expr):
     name: str
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Select(Expr):
     operand: Expr
     field: str
     optional: bool = False
+    tests: bool = False  # has(operand.field)
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class CallExpr(Expr):
     """A call of a function, macro or operator, or with `target` a method call `target.name(...)`."""
 
@@ -73,14 +75,37 @@ class CallExpr(Expr):
     target: Expr | None = None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class ListLiteral(Expr):
     items: tuple[Expr, ...]
+    optional: frozenset[int] = frozenset()  # places of items such as `?x`
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class MapLiteral(Expr):
     entries: tuple[tuple[Expr, Expr], ...]
+    optional: frozenset[int] = frozenset()  # places of entries such as `?key: value`
+
+
+@attrs.frozen(eq=False)
+class StructLiteral(Expr):
+    """A value of a named type: `Object.spec{replicas: 1}`. A field is its offset, name, value, and True for `?name`."""
+
+    name: str
+    fields: tuple[tuple[int, str, Expr, bool], ...]
+
+
+@attrs.frozen(eq=False)
+class Fold(Expr):
+    """A comprehension: `accu` starts as `init`, and becomes `step` for each item while `condition` holds."""
+
+    range: Expr
+    variables: tuple[str, ...]  # one or two
+    accu: str
+    init: Expr
+    condition: Expr
+    step: Expr
+    result: Expr
 
 
 class Uint(int):
@@ -111,8 +136,20 @@ def located(text: str, at: int, why: str) -> str:
     return f"ERROR: <input>:{line}:{column + 1}: {why}\n | {shown}\n | {'.' * column}^"
 
 
-def parse(text: str) -> Expr:
-    return _Parser(text, tokens(text)).whole()
+Macro = Callable[[CallExpr], "Expr | MacroFault | None"]
+Macros = dict[tuple[str, int, bool], Macro]
+"""Macros by name, number of arguments, and whether they are methods."""
+
+
+@attrs.frozen
+class MacroFault:
+    at: int
+    why: str
+
+
+def parse(text: str, macros: Macros | None = None) -> Expr:
+    """Return the tree of an expression. Raises CelSyntaxError."""
+    return _Parser(text, tokens(text), macros or {}).whole()
 
 
 @attrs.frozen
@@ -229,6 +266,7 @@ _OPERANDS: Final = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRIN
 class _Parser:
     text: str
     tokens: list[CelToken]
+    macros: Macros
     place: int = 0
     nesting: int = 0
     heights: dict[int, int] = attrs.field(factory=dict)  # for each node, by its id: the height of its subtree
@@ -237,7 +275,7 @@ class _Parser:
     def whole(self) -> Expr:
         tree = self.expression()
         if self.now.kind != "end":
-            raise self.unexpected("extraneous input")
+            raise self.unexpected("extraneous input", " expecting <EOF>")
         return tree
 
     @property
@@ -268,8 +306,12 @@ class _Parser:
         return False
 
     def expect(self, mark: str) -> None:
-        if not self.take(mark):
-            raise self.unexpected()
+        if self.take(mark):
+            return
+        if mark == ",":
+            raise self.unexpected(expected=" expecting {'}', ','}")
+        token = self.now
+        raise CelSyntaxError(self.text, token.at, f"Syntax error: missing '{mark}' at '{token.text}'")
 
     def made(self, node: Expr, *under: Expr) -> Expr:
         height = 1 + max((self.heights[id(child)] for child in under), default=0)
@@ -317,17 +359,17 @@ class _Parser:
                 times += 1
             if not times:
                 continue
-            if mark == "-" and times == 1 and (number := self.negative()) is not None:
+            if mark == "-" and times == 1 and (number := self.negative(token.at)) is not None:
                 return self.postfix(number)
             operand = self.postfix(self.primary())
             return self.made(CallExpr(token.at, name, (operand,)), operand) if times % 2 else operand
         return self.postfix(self.primary())
 
-    def negative(self) -> Expr | None:
+    def negative(self, at: int) -> Expr | None:
         token = self.now
         if token.kind == "literal" and (type(token.value) is int or type(token.value) is float):
             self.place += 1
-            return self.made(Literal(token.at, -token.value))
+            return self.made(Literal(at, -token.value))
         return None
 
     def postfix(self, node: Expr) -> Expr:
@@ -341,8 +383,8 @@ class _Parser:
                 self.place += 1
                 bracket = self.now.at
                 if not optional and self.take("("):
-                    args = self.arguments(")")
-                    node = self.made(CallExpr(bracket, field.text, args, node), node, *args)
+                    args, _ = self.arguments(")")
+                    node = self.call(CallExpr(bracket, field.text, args, node), node, *args)
                 else:
                     node = self.made(Select(at, node, field.text, optional), node)
             elif self.take("["):
@@ -350,8 +392,36 @@ class _Parser:
                 index = self.expression()
                 self.expect("]")
                 node = self.made(CallExpr(at, "_[?_]" if optional else "_[_]", (node, index)), node, index)
+            elif self.now.text == "{" and self.now.kind == "mark" and (name := dotted(node)):
+                self.place += 1
+                node = self.struct_literal(at, name)
             else:
                 return node
+
+    def call(self, node: CallExpr, *under: Expr) -> Expr:
+        """Return the node of a call, after its macro if it is the call of a macro."""
+        macro = self.macros.get((node.name, len(node.args), node.target is not None))
+        expanded = None if macro is None else macro(node)
+        if isinstance(expanded, MacroFault):
+            raise CelSyntaxError(self.text, expanded.at, expanded.why)
+        return self.made(node if expanded is None else expanded, *under)
+
+    def struct_literal(self, at: int, name: str) -> Expr:
+        fields: list[tuple[int, str, Expr, bool]] = []
+        while not self.take("}"):
+            if fields:
+                self.expect(",")
+                if self.take("}"):
+                    break
+            optional = self.take("?")
+            field = self.now
+            if field.kind != "word":
+                raise self.unexpected()
+            self.place += 1
+            colon = self.now.at
+            self.expect(":")
+            fields.append((colon, field.text, self.expression(), optional))
+        return self.made(StructLiteral(at, name, tuple(fields)), *(value for _, _, value, _ in fields))
 
     def primary(self) -> Expr:
         token = self.now
@@ -365,8 +435,8 @@ class _Parser:
             self.expect(")")
             return inner
         if self.take("["):
-            items = self.arguments("]")
-            return self.made(ListLiteral(token.at, items), *items)
+            items, optional = self.arguments("]")
+            return self.made(ListLiteral(token.at, items, optional), *items)
         if self.take("{"):
             return self.map_literal(token.at)
         self.take(".")  # a leading dot refers to the root namespace, which is the only namespace here
@@ -378,28 +448,65 @@ class _Parser:
         self.place += 1
         at = self.now.at
         if self.take("("):
-            args = self.arguments(")")
-            return self.made(CallExpr(at, word.text, args), *args)
+            args, _ = self.arguments(")")
+            return self.call(CallExpr(at, word.text, args), *args)
         return self.made(Ident(word.at, word.text))
 
-    def arguments(self, closing: str) -> tuple[Expr, ...]:
+    def arguments(self, closing: str) -> tuple[tuple[Expr, ...], frozenset[int]]:
+        """Parse the items up to `closing`. Return them, and the places of optional items of a list."""
         found: list[Expr] = []
+        optional: set[int] = set()
         while not self.take(closing):
-            if found:
-                self.expect(",")
-                if closing != ")" and self.take(closing):
-                    break
+            if found and not self.take(","):
+                raise self.unexpected(expected=f" expecting {{'{closing}', ','}}")
+            if found and closing != ")" and self.take(closing):
+                break
+            if closing == "]" and self.take("?"):
+                optional.add(len(found))
             found.append(self.expression())
-        return tuple(found)
+        return tuple(found), frozenset(optional)
 
     def map_literal(self, at: int) -> Expr:
         entries: list[tuple[Expr, Expr]] = []
+        optional: set[int] = set()
         while not self.take("}"):
             if entries:
                 self.expect(",")
                 if self.take("}"):
                     break
+            if self.take("?"):
+                optional.add(len(entries))
             key = self.expression()
             self.expect(":")
             entries.append((key, self.expression()))
-        return self.made(MapLiteral(at, tuple(entries)), *(node for entry in entries for node in entry))
+        under = (node for entry in entries for node in entry)
+        return self.made(MapLiteral(at, tuple(entries), frozenset(optional)), *under)
+
+
+def dotted(node: Expr) -> str:
+    """Return the qualified name that the node consists of, such as `a.b`; "" for any other node."""
+    if isinstance(node, Ident):
+        return node.name
+    if isinstance(node, Select) and not node.optional and not node.tests and (before := dotted(node.operand)):
+        return f"{before}.{node.field}"
+    return ""
+
+
+def subtree(node: Expr) -> Iterator[Expr]:
+    """Yield a node and all nodes under it."""
+    yield node
+    under: tuple[Expr, ...] = ()
+    if isinstance(node, Select):
+        under = (node.operand,)
+    elif isinstance(node, CallExpr):
+        under = node.args if node.target is None else (node.target, *node.args)
+    elif isinstance(node, ListLiteral):
+        under = node.items
+    elif isinstance(node, MapLiteral):
+        under = tuple(part for entry in node.entries for part in entry)
+    elif isinstance(node, StructLiteral):
+        under = tuple(value for _, _, value, _ in node.fields)
+    elif isinstance(node, Fold):
+        under = (node.range, node.init, node.condition, node.step, node.result)
+    for each in under:
+        yield from subtree(each)

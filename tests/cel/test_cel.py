@@ -6,33 +6,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.devices.cel.errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
-from kschedd.devices.cel.program import compile_selector
-from kschedd.devices.cel.run import DeviceInput
-from kschedd.devices.cel.syntax import Uint
-from kschedd.devices.cel.values import DeviceMaps, Quantity, Semver
+from kschedd.cel.errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
+from kschedd.cel.syntax import Uint
+from kschedd.cel.values import Quantity, Semver
+from tests.cel.devices import compile_selector, device
 
-DEVICE = DeviceInput(
+DEVICE = device(
     "gpu.example.com",
-    DeviceMaps(
-        {
-            "gpu.example.com": {
-                "model": "a100",
-                "index": 1,
-                "ecc": True,
-                "driverVersion": Semver.parse("1.10.0-rc.1+b"),
-            },
-            "other.example.com": {"rack": "r7"},
-        }
-    ),
-    DeviceMaps({"gpu.example.com": {"memory": Quantity.parse("40Gi")}}),
+    {
+        "gpu.example.com": {
+            "model": "a100",
+            "index": 1,
+            "ecc": True,
+            "driverVersion": Semver.parse("1.10.0-rc.1+b"),
+        },
+        "other.example.com": {"rack": "r7"},
+    },
+    {"gpu.example.com": {"memory": Quantity.parse("40Gi")}},
 )
 GPU = 'device.attributes["gpu.example.com"]'
 MEMORY = 'device.capacity["gpu.example.com"].memory'
 
 
 def outcome(expression: str) -> Any:
-    return compile_selector(expression).matches(DEVICE)
+    return compile_selector(expression).holds(DEVICE)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +88,7 @@ def test_expression_means(expression: str, answer: bool) -> None:
             "no such key: colour",
             id="missing-attribute-of-missing-domain",
         ),
-        pytest.param(f"{GPU}.model > 1", "no such overload: _>_(string, int)", id="types-that-do-not-compare"),
+        pytest.param(f"{GPU}.model > 1", "no such overload", id="types-that-do-not-compare"),
         pytest.param(f"{GPU}.model", "CEL result of type string could not be converted to bool", id="not-a-bool"),
         pytest.param(f"{GPU}.model && true", "no such overload", id="logic-on-a-string"),
         pytest.param("[1][1] == 1", "index out of bounds: 1", id="index"),
@@ -171,7 +168,7 @@ def test_compile_error_shows_the_place() -> None:
             id="growing-text",
         ),
         pytest.param(
-            "[1].map(a, [a, a]).map(b, [b, b]).map(c, [c, c]) == [[1]] || "
+            "[1].map(a, [a, a]).map(b, [b, b]).map(c, [c, c]).size() == 2 || "
             + "".join(f"[1,2,3,4,5,6,7,8,9,0].map(v{n}, " for n in range(9))
             + "1"
             + ")" * 9
@@ -202,7 +199,7 @@ def test_any_text_is_a_program_or_a_clean_error(text: str) -> None:
     except CelCompileError:
         return
     try:
-        assert program.matches(DEVICE) in (True, False)
+        assert program.holds(DEVICE) in (True, False)
     except CelFailure:
         pass
 

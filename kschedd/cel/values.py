@@ -11,18 +11,18 @@ Errors: CelFailure, for evaluation errors.
 
 import math
 import re
-from collections.abc import Callable
 from typing import Any, Final, Self
 
 import attrs
 
 from kschedd.api.quantity import QuantityError, nanos
-from kschedd.devices.cel.errors import CelFailure
-from kschedd.devices.cel.syntax import Uint
+from kschedd.api.text.times import stamp
+from kschedd.cel.errors import CelFailure
+from kschedd.cel.syntax import Uint
+from kschedd.cel.types import DURATION_NAME, OPTIONAL_NAME, TIMESTAMP_NAME
 
 QUANTITY: Final = "kubernetes.Quantity"
 SEMVER: Final = "kubernetes.Semver"
-OPTIONAL: Final = "optional_type"
 LEAST_INT: Final = -(1 << 63)
 MOST_INT: Final = (1 << 63) - 1
 MOST_UINT: Final = (1 << 64) - 1
@@ -107,6 +107,46 @@ class DeviceMaps(dict[str, Any]):
     """`device.attributes` and `device.capacity`: an unknown domain gives an empty map."""
 
 
+class Struct(dict[str, Any]):
+    """A value of a named type, with its fields."""
+
+    __slots__ = ("type_name",)
+
+    def __init__(self, type_name: str, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self.type_name = type_name
+
+
+@attrs.frozen(order=True)
+class Timestamp:
+    """A moment, in nanoseconds since the epoch."""
+
+    nanos: int
+
+    def __str__(self) -> str:
+        whole, fraction = divmod(self.nanos, 10**9)
+        text = stamp(whole)
+        return f"{text[:-1]}.{f'{fraction:09}'.rstrip('0')}Z" if fraction else text
+
+
+@attrs.frozen(order=True)
+class Duration:
+    nanos: int
+
+    def __str__(self) -> str:
+        whole, fraction = divmod(abs(self.nanos), 10**9)
+        text = f"{whole}.{f'{fraction:09}'.rstrip('0')}" if fraction else str(whole)
+        return f"{'-' if self.nanos < 0 else ''}{text}s"
+
+
+@attrs.frozen
+class Opaque:
+    """A value of a type of Kubernetes' libraries (an IP address, a URL, ...), known by its type's name."""
+
+    type_name: str
+    value: Any
+
+
 _KINDS: Final[dict[type, str]] = {
     bool: "bool",
     int: "int",
@@ -120,35 +160,74 @@ _KINDS: Final[dict[type, str]] = {
     type(None): "null_type",
     Quantity: QUANTITY,
     Semver: SEMVER,
-    Optional: OPTIONAL,
+    Optional: OPTIONAL_NAME,
     TypeName: "type",
+    Timestamp: TIMESTAMP_NAME,
+    Duration: DURATION_NAME,
 }
 NUMBERS: Final = frozenset({"int", "uint", "double"})
 
 
 def kind(value: Any) -> str:
     """Return CEL's name for the value's type."""
-    return _KINDS.get(type(value), "kubernetes.DRADevice")
+    known = _KINDS.get(type(value))
+    if known is not None:
+        return known
+    if isinstance(value, dict):
+        return str(getattr(value, "type_name", "map"))
+    return str(value.type_name)
 
 
-def equal(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
-    """Compare as CEL's `==` does; the cost of the comparison is passed to `spend`."""
+_ORDERED: Final = frozenset(("bool", "int", "uint", "double", "string", "bytes", TIMESTAMP_NAME, DURATION_NAME))
+
+
+def ordering(value: Any) -> bool:
+    """Return whether values of this type have an order."""
+    return kind(value) in _ORDERED
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Compare as CEL's `==` does."""
     of_left, of_right = kind(left), kind(right)
     if of_left != of_right:
         return of_left in NUMBERS and of_right in NUMBERS and bool(left == right)
-    if of_left in ("string", "bytes"):
-        spend(traversed(min(len(left), len(right))))
-        return bool(left == right)
-    if of_left == "list":
-        return len(left) == len(right) and all(equal(mine, its, spend) for mine, its in zip(left, right, strict=True))
-    if of_left == "map":
+    if isinstance(left, list):
+        return len(left) == len(right) and all(equal(mine, its) for mine, its in zip(left, right, strict=True))
+    if isinstance(left, dict):
         return len(left) == len(right) and all(
-            _same_key(key, right) and equal(value, right[key], spend) for key, value in left.items()
+            _same_key(key, right) and equal(value, right[key]) for key, value in left.items()
         )
-    if of_left == OPTIONAL:
-        return len(left.values) == len(right.values) and (not left.values or equal(left.value, right.value, spend))
-    spend(1)
+    if isinstance(left, Optional):
+        return len(left.values) == len(right.values) and (not left.values or equal(left.value, right.value))
     return bool(left == right)
+
+
+def size_of(value: Any) -> int:
+    """Return the size that costs are computed from: the length of a text, list or map, and 1 for any other value."""
+    if isinstance(value, str | bytes | list | dict):
+        return 1 if isinstance(value, Struct) else len(value)
+    if isinstance(value, Optional) and value.values:
+        return size_of(value.value)
+    return 1
+
+
+def traversal(value: Any, *_: Any) -> int:
+    """Return the cost of reading a whole value: a tenth of each text's octets, rounded down, and 1 for a scalar."""
+    if isinstance(value, str | bytes):
+        return len(value.encode(errors="replace") if isinstance(value, str) else value) // 10
+    if isinstance(value, list):
+        return sum(map(traversal, value))
+    if isinstance(value, dict):
+        return sum(traversal(key) + traversal(each) for key, each in value.items())
+    return 1
+
+
+def merged(table: dict[Any, Any], added: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a map with more entries. Raises CelFailure if a key exists already."""
+    for key in added:
+        if key_in(table, key):
+            raise CelFailure(f"insert failed: key {key} already exists")
+    return {**table, **added}
 
 
 def _same_key(key: Any, right: dict[Any, Any]) -> bool:

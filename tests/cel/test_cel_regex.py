@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kschedd.devices.cel.regex import PatternError, search
+from kschedd.cel.regex import PatternError, search
 
 _PIECES = [
     "a",
