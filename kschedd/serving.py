@@ -21,6 +21,7 @@ import trio
 from kschedd.access.audit_log import AuditLog
 from kschedd.access.credentials import Credentials
 from kschedd.access.listening import raise_file_limit
+from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.full_collections import look_now_and_then
 from kschedd.apiserver.catalogue.version import ServedVersion
@@ -163,7 +164,7 @@ async def _serve(
         actors = cluster_actors(
             config,
             controllers=without_parts(embedded_controllers(options=options.controller_options), options.without),
-            state=_state_options(options, config, admission, state, mark, dump),
+            state=_state_options(options, config, admission, state, mark, dump, clock),
             registry=registry,
             seed=random.SystemRandom().getrandbits(32) if options.seed is None else options.seed,
             clock=clock,
@@ -211,6 +212,7 @@ def _state_options(
     state: LockedStateDir | None,
     mark: ClockMark | None,
     dump: Prepared | None,
+    clock: Clock,
 ) -> StateOptions:
     read = partial(read_origin, options, config) if dump is None else lambda now_s: dump
     return StateOptions(
@@ -220,7 +222,7 @@ def _state_options(
         drop_damaged=options.drop_damaged,
         leave_out=options.leave_out,
         mark_time=nowhere if mark is None else mark.write,
-        begin=partial(load_origin, read, options.origin) if options.origin else None,
+        begin=partial(load_origin, read, options.origin, clock) if options.origin else None,
         admission=admission,
         max_object_bytes=options.max_object_bytes,
         service_range=options.service_range,

@@ -29,6 +29,8 @@ class Clock:
     _base_s: float  # cluster time (since the epoch) at `_origin`
     _origin: float  # on Trio's clock
     speed: float = attrs.field(default=REAL, kw_only=True)  # cluster seconds per real second; `set_speed` changes it
+    # the machine's time (since the epoch) when Trio's clock was 0; None: the clock is compared with no machine
+    _machine_s: float | None = attrs.field(default=None, kw_only=True)
     _waits: dict[trio.CancelScope, float] = attrs.field(factory=dict, init=False)  # the end of each wait
     # `trio.current_time` would look up the run and its clock at each call, but the time is read about five times per
     # pod.
@@ -37,8 +39,8 @@ class Clock:
     @classmethod
     def started(cls, epoch_s: float | None = None, speed: float = REAL) -> Self:
         """Return a clock that starts at `epoch_s` (None means the machine's time)."""
-        now_s = time.time() if epoch_s is None else epoch_s
-        return cls(now_s, trio.current_time(), speed=speed)
+        machine_s, trio_s = time.time(), trio.current_time()
+        return cls(machine_s if epoch_s is None else epoch_s, trio_s, speed=speed, machine_s=machine_s - trio_s)
 
     @property
     def is_virtual(self) -> bool:
@@ -47,6 +49,13 @@ class Clock:
 
     def now(self) -> float:
         return self._base_s + (self._trio_s() - self._origin) * self.speed
+
+    @property
+    def ahead_s(self) -> int:
+        """Seconds by which real time is ahead of the machine's clock; 0 for virtual and faster time."""
+        if self.speed != REAL or self._machine_s is None:
+            return 0
+        return max(0, round(self._base_s - self._origin - self._machine_s))
 
     def now_ns(self) -> int:
         return round(self.now() * SECOND)

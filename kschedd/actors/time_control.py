@@ -58,6 +58,14 @@ class TimeControl:
         self.clock.set_speed(speed)
         self.moved()
 
+    def move_to(self, at_s: float) -> bool:
+        """Move the time forward to `at_s` at once, at any speed; return whether it was earlier."""
+        if self.clock.now() >= at_s:
+            return False
+        self.clock.move_to(at_s)
+        self.moved()
+        return True
+
     async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
         """Move the time to `until_s` (None: without end), or until the debugger stops scheduling, whichever is first.
 

@@ -106,6 +106,9 @@ class _ReplayTime:
         if speed:
             raise PastError("speed")
 
+    def move_to(self, at_s: float) -> bool:
+        raise PastError("time")
+
     async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
         moved = await self._play(until_s)
         await on_moved()

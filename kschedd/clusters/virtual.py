@@ -114,6 +114,7 @@ class ClockAtHand:
     next_deadline: Callable[[], float | None]
     speed: float = 0.0
     is_virtual: bool = True
+    ahead_s: int = 0
 
     def now_ns(self) -> int:
         return round(self.now() * SECOND)
@@ -124,6 +125,10 @@ class TimeAtHand:
     async def set_speed(self, speed: float) -> None:
         if speed:
             raise RpcError("invalid", "this cluster has virtual time, which does not run by itself")
+
+    def move_to(self, at_s: float) -> bool:
+        """Return False: the caller moves the time of this cluster."""
+        return False
 
     async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Never:
         raise _no_streams()

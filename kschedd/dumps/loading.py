@@ -162,7 +162,7 @@ def prepare(
         assumptions.note(f"{raw['kind']}: {warning}, dropped", _name(raw))
 
     places = {id(found.raw): found.place for found in in_order}
-    moment = (taken_at or 0.0) if now is None else now
+    moment = max(taken_at or 0.0, now or 0.0)
     taker = Importer(lambda: moment)
     objects = taker.take(((found.raw, found.likeness) for found in in_order), on_refusal, on_warning)
     if options.complete:

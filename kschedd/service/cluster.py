@@ -74,12 +74,19 @@ class ClusterClock(Protocol):
     @property
     def is_virtual(self) -> bool: ...
 
+    @property
+    def ahead_s(self) -> int:
+        """Seconds by which real time is ahead of the machine's clock."""
+
     def next_deadline(self) -> float | None:
         """Return the earliest time for which a task waits; None if there is none."""
 
 
 class ClusterTime(Protocol):
     async def set_speed(self, speed: float) -> None: ...
+
+    def move_to(self, at_s: float) -> bool:
+        """Move the time forward to `at_s` at once, for a cluster that takes in a dump; return whether it was moved."""
 
     async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
         """Advance the time, as `kschedd.actors.time_control` does."""

@@ -1,4 +1,4 @@
-"""The clock with which a daemon starts: the machine's clock, or a clock that continues from its mark."""
+"""The clock with which a daemon starts: the machine's clock, or a clock that continues from its recorded time."""
 
 from typing import Final
 
@@ -18,13 +18,15 @@ _BEHIND_S: Final = 1.0
 def started_clock(options: DaemonOptions, mark: ClockMark | None) -> Clock:
     """Return the clock for the options; any clock except the machine's continues from its recorded time.
 
-    A warning is logged if the cluster's time differs from the requested time or is earlier than before.
+    The cluster's time never goes back: if the machine's clock is behind the recorded time, real time continues from
+    there. A warning is logged if the cluster's time differs from the requested time.
     """
     kept = None if mark is None else mark.read()
     if options.speed == REAL and options.start_s is None:
         clock = Clock.started()
         if kept is not None and clock.now() < kept - _BEHIND_S:
-            log.warning("clock_behind", cluster_was_at=stamp(kept), machine=stamp(clock.now()))
+            log.warning("clock_behind", cluster_continues_at=stamp(kept), machine=stamp(clock.now()))
+            clock.move_to(kept)
     else:
         first = EPOCH if options.start_s is None and options.speed == VIRTUAL else options.start_s
         clock = Clock.started(first if kept is None else kept, options.speed)

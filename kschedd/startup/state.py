@@ -127,11 +127,15 @@ class EmptyDump(KscheddError):
     why: str
 
 
-def load_origin(read: Callable[[float], Prepared], origin: Collection[str], store: Store) -> None:
-    """Fill a new store with the dump that `read` returns, and log the assumptions. Raises EmptyDump."""
+def load_origin(read: Callable[[float], Prepared], origin: Collection[str], clock: Clock, store: Store) -> None:
+    """Fill a new store with the dump that `read` returns, and log the assumptions. Raises EmptyDump.
+
+    The cluster's time starts no earlier than the latest time in the dump.
+    """
     cursor = store.watch(None, 0)  # no event is deleted from the store's log before the journal contains it
     with collection_paused():
         prepared = read(store.now)
+        clock.move_to(prepared.taken_at or store.now)
         log.info("dump", read=f"{prepared.count:,} objects, now being loaded")
         taken = run_steps(take_dump(store, prepared))
     for error in taken.errors:

@@ -296,7 +296,9 @@ async def test_virtual_time_goes_on_from_where_real_time_was(tmp_path: Path) -> 
             id="a-start-that-does-not-count",
         ),
         pytest.param(
-            DaemonOptions(), {"event": "clock_behind", "cluster_was_at": "2100-01-01T00:00:00Z"}, id="machine-behind"
+            DaemonOptions(),
+            {"event": "clock_behind", "cluster_continues_at": "2100-01-01T00:00:00Z"},
+            id="machine-behind",
         ),
     ],
 )
@@ -305,7 +307,9 @@ async def test_the_log_tells_of_a_time_that_is_not_as_asked(
 ) -> None:
     ClockMark(tmp_path).write(4_102_444_800.0)
     with capture_logs() as lines:
-        started_clock(options, ClockMark(tmp_path))
+        clock = started_clock(options, ClockMark(tmp_path))
+    assert clock.now() >= 4_102_444_800.0
+    assert (clock.ahead_s > 0) is (not clock.is_virtual)
     assert [{**line, **reported} == line for line in lines] == [True]
 
 

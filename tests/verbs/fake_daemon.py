@@ -484,10 +484,10 @@ class FakeDaemon:
         counts |= {"pending_group": 0, "incomplete_group": 0}
         on_the_way = {"waiting": 1, "binding": 1, "last_decisions": [], "paused": False}
         totals = {"scheduled": 4, "failed_attempts": 2, "decisions_per_s": 3.5, "nodes": 2, "pods": 3}
-        return {**counts, **on_the_way, **totals, "stopped_at": None, "speed": 1.0, "virtual_time": None}
+        return {**counts, **on_the_way, **totals, "stopped_at": None, "speed": 1.0, "virtual_time": None, "ahead_s": 0}
 
     def time_get(self) -> Raw:
-        return {"now_s": NOW, "time": stamp(NOW), "speed": 1.0, "virtual": False, "next_s": None}
+        return {"now_s": NOW, "time": stamp(NOW), "speed": 1.0, "virtual": False, "next_s": None, "ahead_s": 0}
 
     def scheduler_config(self) -> Raw:
         score = [{"name": "NodeResourcesFit", "weight": 1}, {"name": "TaintToleration", "weight": 3}]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kschedd.printing.columns.ages import span
 from kschedd.printing.columns.by_kind import Raw
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import NONE, Table, clean, render
@@ -152,7 +153,13 @@ def time_text(time: Raw) -> str:
     """Return one line with the time of the cluster and its speed."""
     if time["virtual"]:
         return f"{time['time']}, virtual: it stands still until `advance` or `debug until` moves it."
-    return f"{time['time']}, {speed_text(time['speed'])}."
+    return f"{time['time']}, {speed_text(time['speed'])}{ahead_text(time)}."
+
+
+def ahead_text(time: Raw) -> str:
+    """Return `, 2h ahead of the machine's clock`; "" if the time is not ahead."""
+    ahead = time.get("ahead_s") or 0
+    return f", {span(ahead)} ahead of the machine's clock" if ahead else ""
 
 
 def speed_text(speed: float) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from kschedd.printing.columns.ages import age, span
 from kschedd.printing.columns.by_kind import Raw
-from kschedd.printing.reports.debugging import place_text, speed_text
+from kschedd.printing.reports.debugging import ahead_text, place_text, speed_text
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import NONE, Table, clean
 
@@ -211,9 +211,9 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
     if status.get("stopped_at"):
         stopped = status["stopped_at"]
         lines.append(("Stopped", f"{place_text(stopped)} ({stopped['why']})"))
-    if status.get("speed", 1.0) != 1.0:
+    if status.get("speed", 1.0) != 1.0 or status.get("ahead_s"):
         at = f"{status['virtual_time']}, " if status.get("virtual_time") else ""
-        lines.append(("Time", at + speed_text(status["speed"])))
+        lines.append(("Time", at + speed_text(status["speed"]) + ahead_text(status)))
     lines += [("Fault" if place else "Faults", text) for place, text in enumerate(_faults(info.get("faults") or ()))]
     return "".join(f"{label + ':':<12}{value}\n" for label, value in lines if value)
 

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.schemas.weight import is_large
+from kschedd.api.text.times import stamp
 from kschedd.config.changing.changes import with_schedulers
 from kschedd.dumps.applying import in_order
 from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, kind_counts, read_dump, taken
@@ -61,6 +62,8 @@ class LoadMethods(Methods):
             return read_dump(call["paths"], options, is_there=there.__contains__, now=now, check=given_up.check)
 
         prepared = await call.services.workers.run(call.client, read)
+        if prepared.taken_at is not None and self._cluster.time.move_to(prepared.taken_at):
+            prepared.assumptions.note(f"the cluster's time moved to {stamp(prepared.taken_at)}, the latest in the dump")
         if schedulers:
             what = ", ".join(f"scheduler {name} as {profile}" for name, profile in schedulers.items())
             await self._cluster.scheduler.query(

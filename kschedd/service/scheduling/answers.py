@@ -32,6 +32,7 @@ class StatusAnswer:
     stopped_at: Annotated[StopAnswer | None, "as `stopped` in `debug.state`"]
     speed: Annotated[float, "cluster seconds per real second, 0 for virtual time"]
     virtual_time: Annotated[str | None, "the time if it is virtual, else null"]
+    ahead_s: Annotated[int, "seconds by which real time is ahead of the machine's clock"]
 
 
 @attrs.frozen
@@ -83,6 +84,7 @@ class TimeAnswer:
     speed: Annotated[float, "cluster seconds per real second, 0 for virtual time"]
     virtual: Annotated[bool, "time stands still until it is moved"]
     next_s: Annotated[float | None, "the earliest time that a task waits for, null if there is none"]
+    ahead_s: Annotated[int, "seconds by which real time is ahead of the machine's clock"]
 
 
 @attrs.frozen

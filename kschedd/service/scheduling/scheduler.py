@@ -55,6 +55,7 @@ class SchedulerMethods(Methods):
             stopped_at=stopped,
             speed=clock.speed,
             virtual_time=stamp(now) if clock.is_virtual else None,
+            ahead_s=clock.ahead_s,
         )
 
     @method(

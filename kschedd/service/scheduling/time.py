@@ -23,7 +23,7 @@ class TimeMethods(Methods):
     def _time(self) -> TimeAnswer:
         clock = self._cluster.clock
         now = clock.now()
-        return TimeAnswer(now, stamp(now), clock.speed, clock.is_virtual, clock.next_deadline())
+        return TimeAnswer(now, stamp(now), clock.speed, clock.is_virtual, clock.next_deadline(), clock.ahead_s)
 
     def _moved(self, moved: str | None) -> MovedTime:
         return extended(MovedTime, self._time(), moved=moved)
