@@ -178,6 +178,12 @@ class TableView(_View):
     def __init__(self, table: NodeTable) -> None:
         self._table = table
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TableView) and other._table is self._table
+
+    def __hash__(self) -> int:
+        return hash(self._table)
+
     @property
     def names(self) -> Sequence[str]:
         return ListView(self._table.names)
