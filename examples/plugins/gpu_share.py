@@ -31,7 +31,8 @@ is bound.
 
 Source: Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent",
 USENIX ATC 2023, and the simulator published with it. Units: CPU in millicores, GPUs in thousandths of a card.
-Owns: the cards of the pods that it placed, until the scheduler has observed their annotation.
+Owns: the cards of the pods that it placed, until the scheduler has observed their annotation; the free cards of each
+node, until the node or its pods change.
 """
 
 import csv
@@ -69,6 +70,8 @@ CARD: Final = 1000
 MOST_CARDS: Final = 8
 NO_CARDS: Final = 1
 _MANY_CHOSEN: Final = 256
+_MOST_STATES: Final = 100_000
+_STATE: Final = np.dtype((np.void, 8 * (1 + MOST_CARDS)))  # CPU and cards of a node as bytes
 
 # Scores of DotProduct, BestFit and GpuClustering are relative to the largest node of the published trace.
 _CPU_OF_LARGEST: Final = 128_000
@@ -93,6 +96,11 @@ class Demand:
     def total(self) -> int:
         return self.cards * self.milli
 
+    @property
+    def kind(self) -> int:
+        """The kind that GpuClustering separates: a share of a card (0), one card, two cards, and so on."""
+        return 0 if self.milli < CARD else min(self.cards, MOST_CARDS)
+
 
 @attrs.frozen(eq=False)
 class Free:
@@ -101,13 +109,11 @@ class Free:
     cpu: Ints
     cards: Ints
     there: Ints  # number of cards of each node
+    kinds: Ints  # kinds of the node's pods with a GPU request: bit `Demand.kind` is set
 
     @property
     def gpu(self) -> Ints:
         return np.asarray(self.cards.sum(axis=1))
-
-    def of(self, chosen: Ints) -> "Free":
-        return Free(self.cpu[chosen], self.cards[chosen], self.there[chosen])
 
 
 def fits(free: Free, demand: Demand) -> Any:
@@ -147,6 +153,15 @@ def gpu_packing(free: Free, demand: Demand) -> Ints:
     return np.asarray(np.where(whole == free.there, np.maximum(33 - whole, whole), score))
 
 
+def gpu_clustering(free: Free, demand: Demand) -> Ints:
+    """Return scores in four bands of 25: only pods of this kind, some of them, no pods, only others."""
+    if not demand.cards:
+        return np.zeros(len(free.cpu), dtype=np.int64)
+    kind = 1 << demand.kind
+    bands = np.select([free.kinds == kind, (free.kinds & kind) > 0, free.kinds == 0], [3, 2, 1], 0)
+    return np.asarray(25 * (_GPU_OF_LARGEST - free.gpu) // _GPU_OF_LARGEST + 25 * bands)
+
+
 class Fragmentation:
     """Expected amount of free GPU capacity that a typical pod cannot use; the mean over the typical pods.
 
@@ -155,24 +170,36 @@ class Fragmentation:
     """
 
     def __init__(self, typical: Mapping[Demand, float]) -> None:
-        total = sum(typical.values())
-        with_gpu = {demand: share / total for demand, share in typical.items() if demand.cards}
-        self._without = sum(share for demand, share in typical.items() if not demand.cards) / total
-        self._share = np.array(list(with_gpu.values()))
+        # Sums of whole numbers are exact. Shares are therefore not divided by their total before the last step.
+        self._total = sum(typical.values())
+        with_gpu = {demand: share for demand, share in typical.items() if demand.cards}
+        self._without = self._total - sum(with_gpu.values())
+        self._share = np.array(list(with_gpu.values()), dtype=np.float64)
         self._cpu = np.array([demand.cpu for demand in with_gpu], dtype=np.int64)
         self._cards = np.array([demand.cards for demand in with_gpu], dtype=np.int64)
         self._milli = np.array([demand.milli for demand in with_gpu], dtype=np.int64)
+        self._known: dict[bytes, float] = {}  # by state
 
     def of(self, cpu: Ints, cards: Ints) -> Any:
-        """Return thousandths of a card for each state (cpu: n; cards: n x MOST_CARDS)."""
-        states, index = np.unique(np.column_stack((cpu, np.sort(cards, axis=1))), axis=0, return_inverse=True)
+        """Return thousandths of a card for each state (cpu: n; cards: n x MOST_CARDS); known states are looked up."""
+        states = np.column_stack((cpu, np.sort(cards, axis=1)))
+        keys = states.view(_STATE).ravel().tolist()
+        unknown = {key: place for place, key in enumerate(keys) if key not in self._known}
+        if unknown:
+            if len(self._known) > _MOST_STATES:
+                self._known.clear()
+                unknown = {key: place for place, key in enumerate(keys)}
+            computed = self._computed(states[list(unknown.values())])
+            self._known.update(zip(unknown, computed.tolist(), strict=True))
+        return np.array([self._known[key] for key in keys])
+
+    def _computed(self, states: Ints) -> Any:
         cpu, cards = states[:, 0], states[:, 1:]
         total = cards.sum(axis=1)
         enough = cards[:, :, None] >= self._milli  # states x cards x typical pods
         fits = (enough.sum(axis=1) >= self._cards) & (cpu[:, None] >= self._cpu)
         lost = np.where(enough, 0, cards[:, :, None]).sum(axis=1)
-        found = np.where(fits, lost, total[:, None]) @ self._share + self._without * total
-        return found[index.reshape(-1)]
+        return (np.where(fits, lost, total[:, None]) @ self._share + self._without * total) / self._total
 
     def after(self, free: Free, demand: Demand) -> Any:
         """If the pod came, on the best of each node's cards (n x MOST_CARDS where it shares one, else n x 1)."""
@@ -197,8 +224,44 @@ _BY_STATE: Final[Mapping[str, Callable[[Free, Demand], Ints]]] = {
     "DotProduct": dot_product,
     "BestFit": best_fit,
     "GpuPacking": gpu_packing,
+    "GpuClustering": gpu_clustering,
 }
 POLICIES: Final = ("Random", "DotProduct", "GpuClustering", "GpuPacking", "BestFit", "FGD")
+
+
+# -- free cards, by row ----------------------------------------------------------------------------------------------
+
+
+@attrs.define(eq=False)
+class KnownRows:
+    """Cards, number of cards and kinds of each row of the scheduler's table, until its node or its pods change."""
+
+    _values: Ints = attrs.field(factory=lambda: np.zeros((0, MOST_CARDS + 2), dtype=np.int64))
+    _at: Ints = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))  # stamp of each row; -1: unknown
+    _stamp: int = -1  # number of changes of the cluster that were followed
+
+    def stale(self, table: NodeTable, rows: Rows) -> Rows:
+        """Return the rows that have to be computed, which the caller then passes to `keep`."""
+        versions = table.versions
+        changed = versions.nodes.since(self._stamp)
+        if changed is None or len(self._at) < table.capacity:
+            self._values = np.zeros((table.capacity, MOST_CARDS + 2), dtype=np.int64)
+            self._at = np.full(table.capacity, -1)
+        else:
+            self._at[changed] = -1
+        self._stamp = versions.now
+        return np.asarray(rows[versions.row_pods_at[rows] > self._at[rows]])
+
+    def keep(self, rows: Rows, free: Free) -> None:
+        self._values[rows] = np.column_stack((free.cards, free.there, free.kinds))
+        self._at[rows] = self._stamp
+
+    def forget(self, rows: Rows) -> None:
+        self._at[rows[rows < len(self._at)]] = -1
+
+    def free(self, rows: Rows, cpu: Ints) -> Free:
+        values = self._values[rows]
+        return Free(cpu, values[:, :MOST_CARDS], values[:, MOST_CARDS], values[:, MOST_CARDS + 1])
 
 
 # -- the plugin ------------------------------------------------------------------------------------------------------
@@ -211,6 +274,7 @@ class GpuShare:
     _fragmentation: Fragmentation | None
     _handle: Handle
     _chosen: dict[str, tuple[int, ...]] = attrs.field(factory=dict)  # pod uid -> its cards
+    _known: KnownRows = attrs.field(factory=KnownRows)
 
     @property
     def depends_on(self) -> frozenset[str] | None:
@@ -259,8 +323,6 @@ class GpuShare:
             scores[self._random("node", pod).randrange(len(rows))] = 100
             return scores
         free = self._free(table, rows)
-        if self._policy == "GpuClustering":
-            return self._clustering(free, demand, table, rows)
         if self._fragmentation is not None:
             return np.asarray(self._fragmentation.scores(free, demand).max(axis=1))
         return _BY_STATE[self._policy](free, demand)
@@ -275,17 +337,6 @@ class GpuShare:
         lowest, span = scores.min(), scores.max() - scores.min()
         return np.asarray((scores - lowest) * 100 // span) if span else np.zeros_like(scores)
 
-    def _clustering(self, free: Free, demand: Demand, table: NodeTable, rows: Rows) -> Ints:
-        """Return scores in four bands of 25: only pods of this kind, some of them, no pods, only others."""
-        if not demand.cards:
-            return np.zeros(len(rows), dtype=np.int64)
-        kind = _kind(demand)
-        bands = np.empty(len(rows), dtype=np.int64)
-        for number, row in enumerate(rows.tolist()):
-            kinds = {_kind(other) for other in map(Demand.of, table.pods[row]) if other.cards}
-            bands[number] = (3 if kinds == {kind} else 2) if kind in kinds else 0 if kinds else 1
-        return np.asarray(25 * (_GPU_OF_LARGEST - free.gpu) // _GPU_OF_LARGEST + 25 * bands)
-
     # -- which cards
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
@@ -293,12 +344,13 @@ class GpuShare:
         if demand.cards:
             table = self._handle.cluster.table
             rows = np.array([table.row_of[node_name]], dtype=np.int64)
-            free = self._free(table, rows, besides=pod.uid)
+            free = self._computed(table, rows, besides=pod.uid)
             cards = self._choose(attrs.evolve(free, cpu=free.cpu + demand.cpu), demand, pod)
             if len(cards) < demand.cards:
                 return unschedulable("Insufficient GPU cards with enough left")
             self._forget_the_gone()
             self._chosen[pod.uid] = tuple(sorted(cards))
+            self._known.forget(rows)
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -313,10 +365,13 @@ class GpuShare:
         return Plan((MergePatch("Pod", pod.namespace, pod.name, patch),))
 
     def _forget_the_gone(self) -> None:
-        """Remove pods that were deleted before their annotation was observed; called from time to time."""
+        """Remove pods that were deleted, or whose annotation was observed; called from time to time."""
         if len(self._chosen) >= _MANY_CHOSEN:
-            for uid in [uid for uid in self._chosen if self._handle.cluster.pod(uid) is None]:
-                del self._chosen[uid]
+            cluster = self._handle.cluster
+            for uid in list(self._chosen):
+                pod = cluster.pod(uid)
+                if pod is None or CARDS in pod.annotations:
+                    del self._chosen[uid]
 
     def _choose(self, free: Free, demand: Demand, pod: Pod) -> list[int]:
         left = free.cards[0].tolist()
@@ -330,19 +385,30 @@ class GpuShare:
 
     # -- free capacity
 
-    def _free(self, table: NodeTable, rows: Rows, besides: str = "") -> Free:
-        """Return the free part of each card. `besides`: the UID of a placed pod whose cards are not counted."""
-        gpu, cpu = table.resource(GPU_MILLI), table.resource("cpu")
+    def _free(self, table: NodeTable, rows: Rows) -> Free:
+        """Return the free capacity of these rows; computed again only if a row of the scheduler's table has changed."""
+        if table != self._handle.cluster.table:
+            return self._computed(table, rows)  # a what-if copy
+        stale = self._known.stale(table, rows)
+        if len(stale):
+            self._known.keep(stale, self._computed(table, stale))
+        return self._known.free(rows, _free_cpu(table, rows))
+
+    def _computed(self, table: NodeTable, rows: Rows, besides: str = "") -> Free:
+        """Return the free capacity of these rows. `besides`: the UID of a placed pod whose cards are not counted."""
+        gpu = table.resource(GPU_MILLI)
         there = np.minimum(table.allocatable[gpu, rows] // CARD, MOST_CARDS)
         cards = np.where(np.arange(MOST_CARDS) < there[:, None], CARD, 0)
+        kinds = np.zeros(len(rows), dtype=np.int64)
         for number, row in enumerate(rows.tolist()):
             for pod in table.pods[row]:
-                if GPU_MILLI in pod.requests and pod.uid != besides:
-                    demand = Demand.of(pod)
+                demand = Demand.of(pod)
+                if demand.cards and pod.uid != besides:
                     left = cards[number]
                     for card in self._cards_of(pod) or tightest(left.tolist(), demand)[: demand.cards]:
                         left[card] = max(left[card] - demand.milli, 0)
-        return Free(table.allocatable[cpu, rows] - table.requested[cpu, rows], cards, there)
+                    kinds[number] |= 1 << demand.kind
+        return Free(_free_cpu(table, rows), cards, there, kinds)
 
     def _cards_of(self, pod: Pod) -> tuple[int, ...]:
         """Return the pod's cards; () if neither this plugin nor the pod's annotation contains any."""
@@ -362,9 +428,9 @@ class GpuShare:
         ]
 
 
-def _kind(demand: Demand) -> int:
-    """Return the kind of pod that GpuClustering separates: a share of a card (0), one card, two cards, and so on."""
-    return 0 if demand.milli < CARD else demand.cards
+def _free_cpu(table: NodeTable, rows: Rows) -> Ints:
+    cpu = table.resource("cpu")
+    return np.asarray(table.allocatable[cpu, rows] - table.requested[cpu, rows])
 
 
 def _typical(given: Any) -> dict[Demand, float]:

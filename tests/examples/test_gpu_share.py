@@ -34,7 +34,31 @@ def _free(*nodes: tuple[int, list[int]]) -> Any:
     """(millicores left, what each card has left) for each node."""
     cards = np.array([left + [0] * (8 - len(left)) for _, left in nodes], dtype=np.int64)
     cpu = np.array([cpu for cpu, _ in nodes], dtype=np.int64)
-    return gpu.Free(cpu, cards, np.array([len(left) for _, left in nodes], dtype=np.int64))
+    there = np.array([len(left) for _, left in nodes], dtype=np.int64)
+    return gpu.Free(cpu, cards, there, np.zeros(len(nodes), dtype=np.int64))
+
+
+def _checked(cls: type[Any]) -> type[Any]:
+    """Return the plugin with a check that the rows it knows have the values that follow from their pods."""
+
+    class Checked(cls):  # type: ignore[misc]
+        computed = 0  # number of rows
+
+        def _free(self, table: Any, rows: Any) -> Any:
+            before = Checked.computed
+            known = super()._free(table, rows)
+            after, expected = Checked.computed, self._computed(table, rows)
+            Checked.computed = after
+            assert after - before <= len(rows)
+            for field in ("cpu", "cards", "there", "kinds"):
+                np.testing.assert_array_equal(getattr(known, field), getattr(expected, field))
+            return known
+
+        def _computed(self, table: Any, rows: Any, besides: str = "") -> Any:
+            Checked.computed += len(rows)
+            return super()._computed(table, rows, besides)
+
+    return Checked
 
 
 class GpuCluster:
@@ -43,6 +67,7 @@ class GpuCluster:
     def __init__(self, policy: str, seed: int = 0) -> None:
         registry = Registry()
         registry.add_file(PLUGIN)
+        self.plugin = registry.added["GpuShare"] = _checked(registry.added["GpuShare"])
         args = {"policy": policy, **({"typicalPods": TYPICAL} if policy == "FGD" else {})}
         ours, nothing = [{"name": "GpuShare", "weight": 1000}], {"disabled": [{"name": "*"}]}
         plugins = {"multiPoint": {"enabled": ours}, "score": {**nothing, "enabled": ours}}
@@ -175,6 +200,36 @@ def test_random_takes_any_feasible_node_and_repeats_with_the_seed() -> None:
 
     assert len(set(nodes(1))) > 5
     assert nodes(1) == nodes(1) != nodes(2)
+
+
+@pytest.mark.parametrize("policy", gpu.POLICIES)
+def test_only_rows_whose_pods_or_node_changed_are_computed_again(policy: str) -> None:
+    cluster = GpuCluster(policy)
+    for number in range(6):
+        cluster.node(f"n{number}", 4)
+    sizes = random.Random(1)
+    for number in range(40):
+        cluster.pod(f"p{number}", sizes.choice((200, 500, 1000, 2000)))
+        if number % 3 == 2:
+            cluster.engine.store.delete("Pod", "default", f"p{number - 2}", grace_period_s=0)
+    cluster.node("n3", 8)
+    cluster.pod("last", 8000)
+    assert cluster.where("last")[0] in ("", "n3")
+    assert (
+        0 < cluster.plugin.computed <= 6 + 3 * 40
+    )  # all rows once; then two for each placement, one for each deletion
+
+
+def test_cards_that_a_node_gains_are_used() -> None:
+    cluster = GpuCluster("BestFit")
+    cluster.node("n", 2)
+    for name in "abc":
+        cluster.pod(name, 600)
+    assert [cluster.where(name)[1] for name in "abc"] == ["0", "1", ""]
+    gained = {"status": {"capacity": {gpu.GPU_MILLI: "4000"}, "allocatable": {gpu.GPU_MILLI: "4000"}}}
+    cluster.engine.store.merge_patch("Node", "", "n", gained, subresource="status")
+    cluster.engine.advance(cluster.engine.now + 30)
+    assert cluster.where("c") == ("n", "2")
 
 
 def test_popularity_keeps_the_most_frequent_requests() -> None:
