@@ -506,3 +506,31 @@ def test_templates_are_passed_over_in_one_line(tmp_path: Path, capsys: Any) -> N
         "(render a chart first: helm template CHART | kschedd lint -f -)\n"
         f"passed over what is no Kubernetes object: {tmp_path}/web/Chart.yaml:1: apiVersion: Required value\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        pytest.param(
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, lables: {}}, "
+            "spec: {template: {spec: {container: [], nodeselector: {}}}}}",
+            ["metadata.lables", "spec.template.spec.container", "spec.template.spec.nodeselector"],
+            id="each-field",
+        ),
+        pytest.param("{apiVersion: a.b/v1, kind: Thing, metadata: {name: t}, spec: {x: 1}}", [], id="custom-resource"),
+        pytest.param(
+            "{apiVersion: v1, kind: Pod, metadata: {name: p, uid: u}, spec: {x: 1}}", [], id="from-an-api-server"
+        ),
+        pytest.param(
+            "{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: d}, spec: {rollbackTo: {}}}",
+            [],
+            id="another-version",
+        ),
+    ],
+)
+def test_fields_that_the_kind_does_not_have(tmp_path: Path, capsys: Any, text: str, fields: list[str]) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(text)
+    found = [each for each in answer(capsys, "-f", str(file))["findings"] if each["code"] == "unknown-field"]
+    assert [each["field"] for each in found] == fields
+    assert all(each["fix"].startswith("Write ") for each in found)

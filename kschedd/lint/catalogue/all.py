@@ -3,12 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kschedd.lint.catalogue import configurations, devices, nodes, pods, spreading, texts, volumes, workloads
+from kschedd.lint.catalogue import (
+    configurations,
+    devices,
+    nodes,
+    pods,
+    spreading,
+    texts,
+    unknown_fields,
+    volumes,
+    workloads,
+)
 from kschedd.lint.rules import LintRule
 
 RULES: Final[Sequence[LintRule]] = tuple(
     rule
-    for module in (spreading, pods, nodes, workloads, volumes, devices, configurations, texts)
+    for module in (spreading, pods, nodes, workloads, volumes, devices, configurations, texts, unknown_fields)
     for rule in module.RULES.rules
 )
 
