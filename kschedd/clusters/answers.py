@@ -19,8 +19,8 @@ class ForkAnswer:
     writes: Annotated[int, "number of writes in the fork"]
     begins_again: Annotated[
         str,
-        "the pod whose attempt the debugger had stopped (empty: none); in the fork this attempt begins again, without "
-        "manual changes, and scheduling is not stopped",
+        "the pod whose attempt the debugger had stopped, if the fork was created without `stopped` (empty: none); in "
+        "the fork this attempt begins again, without manual changes, and scheduling is not stopped",
     ]
 
 

@@ -53,6 +53,14 @@ class ForkMethods(Methods):
             Param("of", "string|null", False, doc="the fork to copy; null: the current cluster"),
             Param("version", "string|null", False, doc="Kubernetes version of its rules; null: unchanged"),
             Param(
+                "stopped",
+                "boolean",
+                False,
+                False,
+                "stop the fork where the debugger has stopped the cluster, with the breakpoints and the changes made "
+                "by hand; otherwise scheduling runs in the fork",
+            ),
+            Param(
                 "feature_gates", "string[]", False, [], "feature gates of that version, such as `GangScheduling=true`"
             ),
         ),
@@ -68,13 +76,16 @@ class ForkMethods(Methods):
         version = None if call["version"] is None else kube_version(call["version"])
         gates = call["feature_gates"]
         above = None if of is None else self._forks.find(of, now)
-        owner = _reader(call)
+        owner, stopped = _reader(call), call["stopped"]
         name = self._forks.reserve(call["name"], now, owner)
         try:
             if above is None:
                 snapshot = await self._cluster.snapshot()
             else:
                 snapshot = await self._run(call, above, lambda fork: fork.cluster.engine.snapshot())
+            if stopped and not snapshot.driver.is_stopped:
+                raise RpcError("invalid", "scheduling is not stopped: create the fork without `stopped` (--stopped)")
+            snapshot = attrs.evolve(snapshot, stopped=stopped)
             fork = await call.services.workers.run(
                 call.client,
                 lambda given_up: fork_of(name, of or "", snapshot, self._methods, now, version, gates, owner),

@@ -137,7 +137,7 @@ def fork_of(
         config = engine.config_by(before, version, gates)
         engine.driver.step(ChangeConfig(config, what), engine.now)
         engine.store.stand_for(config.rules)
-    begins_again = snapshot.driver.begins_again
+    begins_again = "" if snapshot.stopped else snapshot.driver.begins_again
     return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), start, owner, begins_again)
 
 

@@ -4,7 +4,8 @@ A completed attempt has either assumed its pod on a node and begun the binding c
 binding fails while an attempt is running, the binding is undone after the attempt, because the cache must not change
 during an attempt. Each attempt adds an entry to the log (`AttemptRecords`).
 
-This class stores whether an attempt runs, its stepper, and the tie-break choices at its start.
+This class stores whether an attempt runs, its entries, its stepper, and the tie-break choices at its start. A fork uses
+these values to repeat the attempt up to the same place.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne, handleBindingCycleError).
 """
@@ -22,7 +23,7 @@ from kschedd.scheduling.attempt_records import AttemptRecords
 from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.binding.run import AttemptRun
 from kschedd.scheduling.binding_cycles import BindingCycles
-from kschedd.scheduling.debug.debugger import Debugger
+from kschedd.scheduling.debug.debugger import Debugger, Reentry
 from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.effects import Effects
@@ -59,6 +60,7 @@ class Attempts:
         self.failures = FailureHandler(machine, pending, effects, self.bindings)
         self.records = AttemptRecords(effects, machine.metrics)
         self.running = False  # true during an attempt or a PodGroup's cycle
+        self._entries: Sequence[QueuedPod] = ()  # of the latest attempt or PodGroup's cycle
         self.seen = 0  # number of events observed before the latest attempt or PodGroup cycle
         self.stepper: Stepper | None = None  # stepper of the current or latest attempt
         self.group_tried: Sequence[TriedMember] = ()  # results so far of a stopped group cycle
@@ -72,6 +74,24 @@ class Attempts:
     def stepped_pod(self) -> str:
         """The pod of the attempt that runs step by step or is stopped; "" if there is none."""
         return self.stepper.pod.key if self.running and self.stepper is not None else ""
+
+    @property
+    def entries(self) -> Sequence[QueuedPod]:
+        """The pod of the running attempt, or the pods of the running cycle of a PodGroup."""
+        return self._entries if self.running else ()
+
+    @property
+    def reentry(self) -> Reentry | None:
+        """The place at which the debugger has stopped the running attempt or PodGroup's cycle; None if it has not."""
+        stop, stepper = self._debugger.stop, self.stepper
+        if not self.running or stop is None or stop.point is None:
+            return None
+        uid = stop.point.pod.uid
+        if stepper is None:
+            return Reentry(uid, 0, {}, stop) if self.group_tried else None
+        if stepper.pod.uid != uid:
+            return None
+        return Reentry(uid, stepper.points, {point: tuple(made) for point, made in stepper.made.items()}, stop)
 
     @property
     def choices(self) -> Choices:
@@ -114,7 +134,7 @@ class Attempts:
             return None
         if machine.metrics is not None:
             machine.metrics.sampling.next()
-        self.start()
+        self.start((entry,))
         if self._debugger.engaged and self._debugger.began(entry.pod):
             return self.step_by_step(entry)
         return machine.begin(entry.pod, self._pending.nominator.nominated, cycle=cycle)
@@ -131,14 +151,16 @@ class Attempts:
         entry.pod = pod
         return True
 
-    def start(self) -> None:
-        """Start an attempt, or the cycle of a PodGroup, without stepping."""
-        self.running, self.stepper, self._result = True, None, None
+    def start(self, entries: Sequence[QueuedPod]) -> None:
+        """Start the attempt of a pod, or the cycle of a PodGroup with these pods, without stepping."""
+        self.running, self._entries, self.stepper, self._result = True, entries, None, None
 
     def step_by_step(self, entry: QueuedPod) -> Attempt:
         """Return the attempt that has just begun, in a form that runs plugin by plugin."""
         debugger, machine = self._debugger, self._machine
         self.stepper = Stepper(debugger, entry.pod, entry.attempts, machine.cluster.table, debugger.cycle)
+        if debugger.reentry is not None and debugger.enters(entry.pod):
+            self.stepper.planned, self.stepper.reenters_at = debugger.reentry.changes, debugger.reentry.point
         self.keep_choices()
         return machine.begin(entry.pod, self._pending.nominator.nominated, self.stepper, cycle=machine.batches.cycle)
 
@@ -183,6 +205,8 @@ class Attempts:
         took_s: float,
     ) -> AssumedPod | FailedAttempt:
         self.running = False
+        if self._debugger.reentry is not None:
+            self._debugger.missed_reentry()
         if isinstance(outcome, FailedAttempt):
             self.fail(entry, result, outcome, now, took_s)
         else:

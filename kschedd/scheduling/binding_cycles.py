@@ -137,18 +137,33 @@ class BindingCycles:
         self.cycles[uid] = self._of_one_plan(assumed, plan, bind_began_s, now, took_s)
 
     def take_up(
-        self, number: int, assumed: AssumedPod, progress: BindingProgress, deadline_s: float | None, now: float
+        self,
+        number: int,
+        assumed: AssumedPod,
+        progress: BindingProgress,
+        deadline_s: float | None,
+        now: float,
+        stepper: Stepper | None = None,
+        stopped_at: StopPoint | None = None,
     ) -> None:
         """Continue a binding cycle of another driver, beginning with the plugin, extender or write for which it waited.
 
-        With `deadline_s`, the cycle waits for a plan whose writes are done: the plugin computes the plan again, and the
+        With `stepper`, the debugger may stop the cycle; with `stopped_at`, it has stopped the cycle there. With
+        `deadline_s`, the cycle waits for a plan whose writes are done: the plugin computes the plan again, and the
         cycle waits until this plan is ready.
         """
         uid = assumed.pod.uid
         if assumed.waiting is not None:
             self._machine.waiting.pods[uid] = assumed.waiting
         progress.step, progress.began_s = StageStep.NONE, assumed.framework.times.start()
-        self.cycles[uid] = cycle = BindingCycle(uid, number, assumed, progress=progress, began_s=now)
+        self.cycles[uid] = cycle = BindingCycle(
+            uid, number, assumed, progress=progress, stepper=stepper, stopped_at=stopped_at, began_s=now
+        )
+        if stopped_at is not None:
+            progress.step = StageStep.STOPPED
+            self._release(uid)
+            self.stopped[uid] = cycle
+            return
         if deadline_s is None or progress.cancelled is not None:
             if not progress.awaits_permit:
                 self._release(uid)

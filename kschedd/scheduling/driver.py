@@ -105,7 +105,8 @@ from kschedd.scheduling.records import Happened
 class SchedulingDriver:
     """The state machine around scheduling attempts.
 
-    `current_pod` returns the stored version of a pod for plugins, if it may be newer than the watched version.
+    `current_pod` returns the stored version of a pod for plugins, if it may be newer than the watched version. `pending`
+    and `debugger` belong to a fork.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class SchedulingDriver:
         *,
         current_pod: Callable[[str], Pod | None] | None = None,
         pending: PendingPods | None = None,
+        debugger: Debugger | None = None,
     ) -> None:
         self.machine = machine
         self.pending = pending or PendingPods()
@@ -122,7 +124,8 @@ class SchedulingDriver:
         self.listener: InputListener | None = None
         self._to_activate: list[Pod] = []
         self._effects = Effects()
-        self.debugger = Debugger(self._state)
+        self.debugger = debugger or Debugger(self._state)
+        self.debugger.state = self._state
         self.observer = Observer(machine, self.pending, self._effects)
         self.popped = PoppedPods(machine, self.pending, self.debugger)
         self.attempts = Attempts(machine, self.pending, self._effects, self.observer, self.popped, self.debugger)

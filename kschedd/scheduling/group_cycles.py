@@ -92,7 +92,7 @@ class GroupCycles:
         if not entries:
             self._attempted(group, Code.SUCCESS)
             return
-        attempts.start()
+        attempts.start(entries)
         if self._debugger.engaged:
             self._debugger.began(entry.pod)
         if not counted:

@@ -4,8 +4,9 @@
 a debugger stops between two inputs. Each class documents the result of `step` for the input. Actions that follow from
 an input are effects of the driver (`take_effects`).
 
-Within an attempt, the answers of plugins and extenders are sent to the generator that `BeginAttempt` returns. A running
-attempt cannot be copied, so a fork restarts it (`kschedd.scheduling.snapshots.fork`).
+Within an attempt, the answers of plugins and extenders are sent to the generator that `BeginAttempt` returns. The
+generator depends only on values: the pod, the cluster, the random state, and the user's changes by stop point. A fork
+or a replay therefore reaches the same place by repeating the attempt (`kschedd.scheduling.snapshots.fork`).
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.binding.cycle import BindingCycle
 from kschedd.scheduling.binding.run import AttemptRun
-from kschedd.scheduling.debug.stepper import Intervention
+from kschedd.scheduling.debug.debugger import Intervention
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.gangs.trial import MemberDone

@@ -195,6 +195,10 @@ class Engine:
         if resumed is not None:
             self.loop.apply_effects()  # effects of binding cycles that continue
             reconciled(self.driver, self.queue, self.now_ns)
+            if self.driver.debugger.reentry is not None:
+                repeated = self.loop.pop()
+                assert repeated is not None, "the stopped attempt's pod is popped"
+                self.cycle(repeated)
 
     def observe(self, observer: RunObserver) -> None:
         """Add an observer; it is called after the existing observers."""
@@ -207,7 +211,12 @@ class Engine:
     def _resumed_loop(self, snapshot: ClusterSnapshot, recorder: Recorder | None) -> SchedulingLoop:
         copies = EntryCopies(snapshot.driver.states, snapshot.queue.states)
         driver = snapshot.driver.restored(
-            copies, self.current_pod, self._is_bound, self.now_s, reading=snapshot.reading
+            copies,
+            self.current_pod,
+            self._is_bound,
+            self.now_s,
+            reading=snapshot.reading,
+            stopped=snapshot.stopped,
         )
         loop = SchedulingLoop(driver.machine, self, recorder=recorder, on_effects=self._applied, driver=driver)
         loop.queue.restore(snapshot.queue, copies)

@@ -11,6 +11,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_36
 from kschedd.queue.entry import QueuedPod
+from kschedd.queue.snapshot import EntryCopies
 from kschedd.scheduling.debug.breakpoints import BreakpointSpec, StopPoint
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
@@ -166,9 +167,31 @@ def test_a_fork_of_a_group_that_is_stopped_within_begins_it_again() -> None:
     for _ in run.stops():
         taken = DriverSnapshot.of(run.driver)
         assert not taken.cluster.assumed_pods()
-        assert [entry.pod.name for entry in taken.popped] == ["c", "d"]
+        assert [entry.pod.name for entry in taken.popped] == ["a", "b", "c", "d"]
         run.debugger.resume()
     assert run.assumed == ["a", "b"]
+
+
+def test_a_fork_of_a_group_stopped_within_stops_before_the_same_pod() -> None:
+    run = Popped()
+    run.debugger.pause(NOW)
+    run.debugger.next()
+    run.goes_on()
+    run.debugger.next()
+    stops = run.stops()
+    assert next(stops).pod.name == "b"
+    taken = DriverSnapshot.of(run.driver)
+    fork = taken.restored(EntryCopies(taken.states), None, lambda pod: False, NOW, stopped=True)
+    entry = fork.popped.take(NOW)
+    assert entry is not None
+    cycle = fork.step(BeginGroupCycle(entry, lambda: NOW))
+    assert next(cycle).pod.name == "b"
+    assert fork.debugger.stop is not None
+    assert [each.entry.pod.name for each in fork.attempts.group_tried] == ["a"]
+    fork.debugger.resume()
+    assert list(cycle) == []
+    assert sorted(pod.name for pod in fork.machine.cluster.assumed_pods()) == ["a", "b"]
+    stops.close()
 
 
 def test_a_cycle_that_is_given_up_where_it_is_stopped_leaves_nothing() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -105,18 +106,19 @@ SET_UP: list[dict[str, Any]] = [
 class Cluster:
     """An engine with the controllers of a whole cluster, and the log of its attempts."""
 
-    def __init__(self, engine: Engine | None = None, of: "Cluster | None" = None) -> None:
+    def __init__(self, of: "Cluster | None" = None, stopped: bool = False) -> None:
         self.log: list[dict[str, object]] = []
         if of is None:
             self.engine = Engine(seed=7, controllers=embedded_controllers(), on_decision=self.note)
         else:
-            self.engine = Engine(resumed=of.engine.snapshot(), on_decision=self.note)
+            snapshot = attrs.evolve(of.engine.snapshot(), stopped=stopped)
+            self.engine = Engine(resumed=snapshot, on_decision=self.note)
 
     def note(self, attempt: LoggedAttempt) -> None:
         self.log.append(attempt.line())
 
-    def fork(self) -> "Cluster":
-        return Cluster(of=self)
+    def fork(self, stopped: bool = False) -> "Cluster":
+        return Cluster(self, stopped)
 
     def do(self, change: Callable[[Any], Any]) -> None:
         try:
@@ -265,6 +267,127 @@ def test_in_a_fork_a_stopped_attempt_begins_again_and_comes_to_the_same(stop: di
     assert web.status["phase"] == "Running"
     assert fingerprint(fork.engine) == fingerprint(cluster.engine)
     assert fingerprint(again.engine) == fingerprint(cluster.engine)
+
+
+def place_of(cluster: Cluster) -> tuple[object, ...] | None:
+    """Return where the debugger has stopped the cluster."""
+    stop = cluster.engine.driver.debugger.stop
+    if stop is None or (at := stop.point) is None:
+        return None
+    rows = None if at.rows is None or at.table is None else [at.table.names[row] for row in at.rows.tolist()]
+    return stop.why, at.cycle, at.pod.key, at.attempt, at.point, at.plugin, at.outcome, at.node, rows
+
+
+def steps_of(cluster: Cluster) -> list[tuple[object, ...] | None]:
+    """Return the stop points up to the end of the attempt and its binding cycle, one `next` after the other."""
+    places = []
+    while (place := place_of(cluster)) is not None:
+        places.append(place)
+        cluster.engine.driver.debugger.next()
+        cluster.advance(30.0)
+    return places
+
+
+@pytest.mark.parametrize("stop", [*STOPS, {"outcome": "scheduled"}], ids=lambda stop: "-".join(stop.values()))
+def test_a_fork_with_the_debugger_is_stopped_at_the_same_place_and_takes_the_same_steps(stop: dict[str, str]) -> None:
+    cluster, _ = begun(7)
+    for number in range(6, 12):
+        cluster.engine.store.create(node(f"n{number}", ZONES[number % 3]))
+    cluster.engine.store.create(claim("data"))
+    cluster.engine.driver.debugger.add(BreakpointSpec(pod="default/web", **stop))
+    cluster.do(lambda store: store.create({**with_claim("data"), "metadata": {"name": "web", "namespace": "default"}}))
+    cluster.advance(30.0)
+    assert place_of(cluster) is not None
+    fork = cluster.fork(stopped=True)
+    nested = fork.fork(stopped=True)
+    for each in (fork, nested):
+        assert place_of(each) == place_of(cluster)
+        assert [mark.hits for mark in each.engine.driver.debugger.breakpoints.values()] == [1]
+        each.engine.advance(each.engine.now)
+        assert place_of(each) == place_of(cluster)
+    steps = steps_of(cluster)
+    assert steps
+    assert steps_of(nested) == steps_of(fork) == steps
+    for each in (cluster, fork, nested):
+        each.engine.driver.debugger.resume()
+        each.advance(60.0)
+    assert fingerprint(nested.engine) == fingerprint(fork.engine) == fingerprint(cluster.engine)
+
+
+@pytest.mark.parametrize("seed", [2, 5, 38, 41, 77, 104])
+def test_wherever_a_cluster_is_stopped_its_fork_goes_on_in_the_same_way(seed: int) -> None:
+    cluster, random = begun(seed)
+    debugger = cluster.engine.driver.debugger
+    debugger.add(BreakpointSpec(point=random.choice(["preFilter", "filter", "postFilter", "score", "reserve", "bind"])))
+    while debugger.stop is None:
+        for change in changes(random):
+            change(cluster)
+            cluster.advance(5.0)
+    for _ in range(random.randrange(4)):
+        debugger.next()
+        cluster.advance(0.0)
+    fork = cluster.fork(stopped=True)
+    for _ in range(12):
+        assert place_of(fork) == place_of(cluster)
+        for each in (cluster, fork):
+            each.engine.driver.debugger.next()
+            each.advance(3.0)
+    for each in (cluster, fork):
+        each.engine.driver.debugger.end()
+        each.advance(700.0)
+    assert fingerprint(fork.engine) == fingerprint(cluster.engine)
+
+
+def test_a_fork_with_the_debugger_has_the_changes_that_were_made_by_hand() -> None:
+    cluster = Cluster()
+    for number in range(4):
+        cluster.engine.store.create(node(f"n{number}", "a", cpu=str(2 + number)))
+    cluster.engine.driver.debugger.add(BreakpointSpec(point="filter"), once=True)
+    cluster.do(lambda store: store.create(pod("web", "1")))
+    interventions.veto(cluster.engine.driver, "n3")
+    cluster.engine.driver.debugger.next(point=True)
+    cluster.engine.run_until_idle()
+    other = cluster.fork(stopped=True)
+    interventions.force(cluster.engine.driver, "n0")
+    fork = cluster.fork(stopped=True)
+    stepper = fork.engine.driver.attempts.stepper
+    assert stepper is not None
+    assert (stepper.forced, stepper.vetoed) == ("n0", {"n3"})
+    for each in (cluster, fork, other):
+        each.engine.driver.debugger.resume()
+        each.engine.run_until_idle()
+    assert [each.log[-1]["node"] for each in (cluster, fork, other)] == ["n0", "n0", "n2"]
+
+
+def test_a_fork_that_is_stopped_has_not_seen_what_happened_since_the_attempt_began() -> None:
+    cluster = Cluster()
+    for number in range(2):
+        cluster.engine.store.create(node(f"n{number}", "a", cpu=str(2 + number)))
+    cluster.engine.driver.debugger.add(BreakpointSpec(point="filter", plugin="NodeResourcesFit"), once=True)
+    cluster.do(lambda store: store.create(pod("web", "1")))
+    cluster.do(lambda store: store.create(node("n9", "a", cpu="64")))
+    fork = cluster.fork(stopped=True)
+    assert place_of(fork) == place_of(cluster)
+    for each in (cluster, fork):
+        each.engine.driver.debugger.resume()
+        each.engine.run_until_idle()
+    assert [each.log[-1]["node"] for each in (cluster, fork)] == ["n1", "n1"]
+    assert fingerprint(fork.engine) == fingerprint(cluster.engine)
+
+
+def test_a_fork_of_a_cluster_stopped_between_two_attempts_makes_none() -> None:
+    cluster = Cluster()
+    cluster.engine.store.create(node("n0", "a"))
+    cluster.engine.driver.debugger.pause(cluster.engine.now)
+    cluster.do(lambda store: store.create(pod("web", "1")))
+    fork, running = cluster.fork(stopped=True), cluster.fork()
+    for each in (fork, running):
+        each.advance(30.0)
+    assert (fork.log, [line["pod"] for line in running.log]) == ([], ["default/web"])
+    fork.engine.driver.debugger.step(1)
+    fork.engine.run_until_idle()
+    assert [line["pod"] for line in fork.log] == ["default/web"]
+    assert fork.engine.driver.debugger.stop is not None
 
 
 def test_what_was_changed_by_hand_of_a_stopped_attempt_does_not_count_in_a_fork() -> None:

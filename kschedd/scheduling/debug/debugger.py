@@ -22,7 +22,7 @@ attempt. `changes` counts the changes that are reported to watchers. Errors: Deb
 breakpoint also raises BreakpointRefused, CelCompileError, SelectorError.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -114,6 +114,26 @@ class SchedulingStop:
     breakpoint: int | None = None
 
 
+@attrs.frozen
+class Intervention:
+    """A user's change to a stopped attempt. `verb` is force, veto, score or drop."""
+
+    verb: str
+    node: str = ""
+    plugin: str = ""
+    score: int = 0
+
+
+@attrs.frozen(eq=False)
+class Reentry:
+    """The place at which an attempt is stopped, and the user's changes to it: the state from which a fork continues."""
+
+    uid: str  # of the pod
+    point: int  # number of the stop point; 0: before the pod's attempt in the cycle of its PodGroup
+    changes: Mapping[int, Sequence[Intervention]]  # by number of the stop point
+    stop: SchedulingStop
+
+
 @attrs.frozen(eq=False)
 class Until:
     """The conditions that end a run; unset conditions are None."""
@@ -141,6 +161,7 @@ class Debugger:
     most_breakpoints: int = MOST_BREAKPOINTS
     most_set: int = 0  # highest number of breakpoints at one time
     until: Until | None = None
+    reentry: Reentry | None = None  # set in a fork until its attempt reaches the place at which the original stopped
     changes: int = 0
     stops: int = 0  # number of stops so far
     now_s: float = 0.0  # time of the latest call, in seconds
@@ -212,6 +233,35 @@ class Debugger:
         self.breakpoints.clear()
         self.resume()
 
+    # -- forks ------------------------------------------------------------------------------------------------
+
+    def copy(self, reentry: Reentry | None) -> "Debugger":
+        """Return the debugger of a fork, which no client controls.
+
+        It is stopped as this debugger is. With `reentry`, it stops when the repeated attempt reaches that place.
+        """
+        breakpoints = {number: attrs.evolve(each) for number, each in self.breakpoints.items()}
+        copied = attrs.evolve(self, holder="", keep=False, breakpoints=breakpoints, reentry=reentry)
+        if reentry is not None:
+            copied.stop, copied._run, copied.cycle = None, Run.FREE, self.cycle - 1
+        copied._changed()
+        return copied
+
+    def enters(self, pod: Pod) -> bool:
+        """Return whether the attempt of this pod must stop again where the original attempt stopped."""
+        return self.reentry is not None and self.reentry.uid == pod.uid
+
+    def reentered(self, at: StopPoint) -> None:
+        """Stop at the place at which the original attempt stopped."""
+        assert self.reentry is not None, "an attempt is repeated"
+        stop, self.reentry = attrs.evolve(self.reentry.stop, point=at), None
+        self._halt(stop)
+
+    def missed_reentry(self) -> None:
+        """Stop after a repeated attempt that ended before the place at which the original attempt stopped."""
+        self.reentry = None
+        self._halt(SchedulingStop("the repeated attempt ended earlier than the original one", self.now_s))
+
     def _forget_until(self) -> None:
         if self.until is not None and self.until.breakpoint is not None:
             self.breakpoints.pop(self.until.breakpoint, None)
@@ -235,6 +285,7 @@ class Debugger:
             self.stop is not None
             or self._run is not Run.FREE
             or self.until is not None
+            or self.reentry is not None
             or any(each.enabled for each in self.breakpoints.values())
         )
 
@@ -294,6 +345,10 @@ class Debugger:
 
     def before_member(self, at: StopPoint) -> bool:
         """Return whether to stop within the cycle of a PodGroup, before the attempt of this pod."""
+        if self.reentry is not None:
+            if self.enters(at.pod):
+                self.reentered(at)
+            return self.stop is not None
         if self._run not in (Run.POINT, Run.PLUGIN):
             return False
         self._halt(SchedulingStop(self._why, self.now_s, at))
@@ -313,7 +368,7 @@ class Debugger:
 
     def may_stop_within(self, pod: Pod) -> bool:
         """Return whether an attempt of this pod may stop before its outcome."""
-        stepping = self._run in (Run.POINT, Run.PLUGIN)
+        stepping = self._run in (Run.POINT, Run.PLUGIN) or self.enters(pod)
         return stepping or any(each.may_match(pod) for each in self.breakpoints.values())
 
     @property

@@ -6,8 +6,10 @@ something (`rejected`), and at its outcome. The stepper yields a StopPoint if th
 continues when the debugger is no longer stopped.
 
 While the attempt is stopped, a user may `force` a node, `veto` nodes, replace a plugin's `score`, or `drop` the
-attempt. Each such change is an `Intervention`, which takes effect when the attempt continues. A replayed attempt
-has `planned` interventions, which are applied at the stop points of the original attempt.
+attempt. Each such change is an `Intervention`, which takes effect when the attempt continues. `made` contains the
+changes by the number of the stop point. A repeated attempt, in a replay or a fork, has `planned` interventions, which
+are applied at the stop points of the original attempt. A stopped attempt is therefore described by values: the pod, the
+number of the stop point, and the changes (`Reentry`).
 
 The driver stores the stepper for one attempt and its binding cycle. Pure. Errors: AttemptDropped, raised inside the
 attempt.
@@ -24,7 +26,7 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, unresolvable
 from kschedd.scheduling.debug.breakpoints import REJECTED, WAITING, StopPoint
-from kschedd.scheduling.debug.debugger import Debugger
+from kschedd.scheduling.debug.debugger import Debugger, Intervention
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.profiles.profile import EnabledFilter
@@ -36,16 +38,6 @@ DROPPED: Final = "the attempt was given up by hand"
 
 class AttemptDropped(Exception):
     """The error that ends an attempt dropped on a user's request."""
-
-
-@attrs.frozen
-class Intervention:
-    """A user's change to a stopped attempt. `verb` is force, veto, score or drop."""
-
-    verb: str
-    node: str = ""
-    plugin: str = ""
-    score: int = 0
 
 
 @attrs.define(eq=False)
@@ -79,12 +71,15 @@ class Stepper:
     replaced: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (plugin, node) -> normalized score
     dropped: bool = False
     points: int = 0  # number of stop points that the attempt has passed, with or without a stop
+    made: dict[int, list[Intervention]] = attrs.field(factory=dict)  # the user's changes by stop point number
     planned: Mapping[int, Sequence[Intervention]] = attrs.field(factory=dict)  # by stop point number
+    reenters_at: int = 0  # number of the stop point at which the original attempt was stopped; 0: none
     # state of the search in progress
     _search: tuple[FilterPass, dict[int, Status], tuple[EnabledFilter, ...]] | None = None
 
     def intervene(self, change: Intervention) -> None:
         """Store a change to apply when the attempt continues."""
+        self.made.setdefault(self.points, []).append(change)
         match change.verb:
             case "force":
                 self.forced = change.node
@@ -127,9 +122,18 @@ class Stepper:
 
     def _at(self, at: StopPoint) -> Work[None]:
         self.points += 1
-        if self.debugger.arrives(at):
+        changes = self.planned.get(self.points, ())
+        if self.points < self.reenters_at:
+            pass  # the original attempt has passed this point, and its breakpoints have counted it
+        elif self.points == self.reenters_at:
+            for change in changes:
+                self.intervene(change)
+            changes = ()
+            self.debugger.reentered(at)
             yield at
-        for change in self.planned.get(self.points, ()):
+        elif self.debugger.arrives(at):
+            yield at
+        for change in changes:
             self.intervene(change)
         if self.dropped:
             raise AttemptDropped
@@ -146,7 +150,7 @@ class Stepper:
         """Record the rows that passed a filter. Stop if the filter rejected rows and the debugger requires a stop."""
         if len(after) == len(before):
             return
-        if self.debugger.watches_outcomes or self.points + 1 in self.planned:
+        if self.debugger.watches_outcomes or self.points + 1 in (*self.planned, self.reenters_at):
             yield from self.rejected("filter", name, np.setdiff1d(before, after))
         else:
             self.points += 1  # the numbers of stop points must not depend on the breakpoints

@@ -26,7 +26,8 @@ class ClusterSnapshot:
     both are in seconds. The store's log begins no later than the earliest version that the scheduler or a controller
     has observed. `fresh` contains controllers that start from the present objects, such as the controllers of a
     mirror's fork. `reading` is true if the engine will not schedule. Such an engine has no controllers and does not
-    count its pods, which saves most of the cost of a fork.
+    count its pods, which saves most of the cost of a fork. `stopped` is true if the engine copies the debugger, and is
+    therefore stopped where the cluster is stopped.
     """
 
     driver: DriverSnapshot
@@ -38,6 +39,7 @@ class ClusterSnapshot:
     next_leftover_s: float
     fresh: "Sequence[Controller]" = ()
     reading: bool = False
+    stopped: bool = False
 
 
 def earliest(driver: DriverSnapshot, controllers: "Sequence[ControllerState]") -> int:

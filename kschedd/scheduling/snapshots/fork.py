@@ -8,9 +8,11 @@ The fork copies the cache with its assumed pods, the state that in-tree plugins 
 flight), nominations, pods at Permit with their deadlines, the random generator for ties, and the start of the next
 search. The fork does not copy the state inside out-of-tree plugins, cached evaluations, or recorded object faults.
 
-An attempt that is running or stopped by the debugger is a generator, which cannot be copied. The fork releases the
-attempt's reservations and repeats the attempt from the same random state. The fork does not copy the debugger, or the
-user's changes to a stopped attempt: no client controls the fork, and scheduling runs.
+An attempt that is running or stopped by the debugger is repeated: the fork releases the attempt's reservations and
+begins the attempt again from the same random state. By default, scheduling runs in the fork: no client controls its
+debugger, and the user's changes to a stopped attempt are not copied. With `stopped`, the fork copies the debugger. It
+repeats a stopped attempt with the user's changes, up to the stop point of the original attempt (`Reentry`), and stops
+there again.
 
 A binding cycle is copied with its current stage. A plugin call in progress is repeated, and so are the writes of a plan
 in progress. If the original write succeeded meanwhile, the repeated write is rejected and the pod is retried.
@@ -32,6 +34,9 @@ from kschedd.queue.snapshot import EntryCopies, EntryStates
 from kschedd.scheduling.attempt.outcome import ScheduleResult
 from kschedd.scheduling.binding.cycle import AssumedPod, BindingCycle, BindingProgress, PlanWait
 from kschedd.scheduling.binding.waiting import WaitingPod
+from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.debugger import Debugger
+from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import PodsPopped
 from kschedd.scheduling.machine import Choices, SchedulingMachine
@@ -54,6 +59,8 @@ class _Binding:
     waiting: WaitingPod | None  # None after Permit
     progress: BindingProgress
     deadline_s: float | None
+    attempt_number: int  # number of its attempt among all attempts, if the cycle runs step by step; otherwise 0
+    stopped_at: StopPoint | None  # set if the debugger has stopped the cycle
 
     @classmethod
     def of(cls, cycle: BindingCycle) -> "_Binding":
@@ -66,6 +73,8 @@ class _Binding:
             assumed.waiting.copy() if assumed.waiting is not None and cycle.progress.awaits_permit else None,
             attrs.evolve(cycle.progress),
             waits.deadline_s if isinstance(waits, PlanWait) else None,
+            0 if cycle.stepper is None else cycle.stepper.cycle,
+            cycle.stopped_at,
         )
 
 
@@ -85,18 +94,25 @@ class DriverSnapshot:
     pending: PendingPods
     popped: tuple[QueuedPod, ...]
     bindings: tuple[_Binding, ...]
+    stopped: tuple[str, ...]  # uids of the binding cycles that the debugger has stopped, in the order of their stops
     begins_again: str  # key of the pod whose attempt is stopped, or ""
+    debugger: Debugger  # copy of the driver's debugger, which stops again where the original is stopped
     reserving: AssumedPod | None  # assumed pod of the running attempt, or None
     states: EntryStates  # scheduling states of the entries in the other fields
     cycles: int
     pods_bound: int
     observed: int  # version up to which all writes are observed
 
+    @property
+    def is_stopped(self) -> bool:
+        """True if the debugger has stopped the driver."""
+        return self.debugger.stop is not None or self.debugger.reentry is not None
+
     @classmethod
     def of(cls, driver: SchedulingDriver) -> "DriverSnapshot":
         machine = driver.machine
         cluster = machine.cluster.fork()
-        popped = driver.popped.entries
+        popped = (*driver.attempts.entries, *driver.popped.entries)
         bindings = tuple(_Binding.of(cycle) for cycle in driver.bindings.cycles.values())
         reserving = driver.attempts.reserving
         held = [binding.entry for binding in bindings] + ([] if reserving is None else [reserving.entry])
@@ -110,7 +126,9 @@ class DriverSnapshot:
             driver.pending.fork(),
             popped,
             bindings,
+            tuple(driver.bindings.stopped),
             driver.attempts.stepped_pod,
+            driver.debugger.copy(driver.attempts.reentry),
             reserving,
             EntryStates.of([*popped, *held]),
             driver.bindings.begun,
@@ -126,9 +144,11 @@ class DriverSnapshot:
         now: float,
         *,
         reading: bool = False,
+        stopped: bool = False,
     ) -> SchedulingDriver:
         """Return the driver. Its effects contain the next steps of its binding cycles. Raises PluginLoadError.
 
+        `stopped` is true if the driver copies the debugger, and therefore stops where the original is stopped.
         `reading` is true if the driver will make no attempts, so that its pods need not be counted.
         """
         if not reading:
@@ -142,7 +162,8 @@ class DriverSnapshot:
             handle=self.handle,
         )
         machine.start.index = self.choices.start
-        driver = SchedulingDriver(machine, current_pod=current_pod, pending=self.pending)
+        debugger = self.debugger if stopped else None
+        driver = SchedulingDriver(machine, current_pod=current_pod, pending=self.pending, debugger=debugger)
         bindings, driver.observed = driver.bindings, self.observed
         bindings.begun, bindings.pods_bound = self.cycles, self.pods_bound
         driver.step(PodsPopped([copies.of(entry) for entry in self.popped]))
@@ -159,7 +180,18 @@ class DriverSnapshot:
             else:
                 result = _result(machine, frameworks, binding.result)
                 assumed = AssumedPod(copies.of(binding.entry), binding.pod, result, binding.waiting)
-                bindings.take_up(binding.number, assumed, binding.progress, binding.deadline_s, now)
+                stepper = stopped_at = None
+                if debugger is not None and binding.attempt_number:
+                    pod, attempt = binding.pod, binding.entry.attempts
+                    stepper = Stepper(debugger, pod, attempt, self.cluster.table, binding.attempt_number)
+                    if (at := binding.stopped_at) is not None:
+                        stopped_at = stepper.place(at.point, at.plugin, at.node, at.outcome)
+                        if (stop := debugger.stop) is not None and stop.point is at:
+                            debugger.stop = attrs.evolve(stop, point=stopped_at)
+                bindings.take_up(
+                    binding.number, assumed, binding.progress, binding.deadline_s, now, stepper, stopped_at
+                )
+        bindings.stopped = {uid: bindings.stopped[uid] for uid in self.stopped if uid in bindings.stopped}
         return driver
 
 

@@ -12,8 +12,8 @@ from kschedd.errors import KscheddError
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.scheduling.debug.breakpoints import StopPoint
-from kschedd.scheduling.debug.debugger import NotStopped
-from kschedd.scheduling.debug.stepper import Intervention, Stepper
+from kschedd.scheduling.debug.debugger import Intervention, NotStopped
+from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import Intervene

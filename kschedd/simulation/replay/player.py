@@ -48,8 +48,7 @@ from kschedd.recording.state import restore_driver, restore_queue
 from kschedd.recording.values import PodRef, unpack
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.debug.breakpoints import StopPoint
-from kschedd.scheduling.debug.debugger import Debugger
-from kschedd.scheduling.debug.stepper import Intervention
+from kschedd.scheduling.debug.debugger import Debugger, Intervention
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.filtering.filters import PluginBatch

@@ -15,6 +15,7 @@ import attrs
 
 from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.printing.columns.ages import span
+from kschedd.printing.reports.debugging import brief_text
 from kschedd.printing.terminal.tables import Table
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.answers import FORMS, write_listing
@@ -71,6 +72,11 @@ def _fork_words(words: VerbParser) -> None:
     words.add_argument("name", nargs="?", metavar="NAME", help="name of the fork; default: fork-1, fork-2, ...")
     words.add_argument("--of", metavar="FORK", help="copy this fork instead of the cluster")
     words.add_argument(
+        "--stopped",
+        action="store_true",
+        help="stop the fork where the debugger has stopped the cluster; default: scheduling runs in the fork",
+    )
+    words.add_argument(
         "--kube-version", metavar="VERSION", help="use the scheduling rules of this version of Kubernetes, such as 1.36"
     )
     words.add_argument(
@@ -83,14 +89,22 @@ def _fork_words(words: VerbParser) -> None:
 
 
 def fork(session: VerbSession, options: argparse.Namespace) -> int:
-    gates = {"feature_gates": options.feature_gates} if options.feature_gates else {}
-    made = session.daemon.call("fork.create", name=options.name, of=options.of, version=options.kube_version, **gates)
+    given: dict[str, Any] = {"feature_gates": options.feature_gates} if options.feature_gates else {}
+    if options.stopped:
+        given["stopped"] = True
+    made = session.daemon.call("fork.create", name=options.name, of=options.of, version=options.kube_version, **given)
     of = f" of {made['of']}" if made["of"] else ""
     counts = f"{made['nodes']} nodes, {made['pods']} pods with a node, {made['pending']} pending"
     session.write(f"fork {made['name']}{of}: {counts}\n")
     if made["begins_again"]:
         session.write(
             f"Scheduling is not paused in the fork; the attempt of {made['begins_again']} starts again there.\n"
+        )
+    if options.stopped:
+        where = ForkClient(session.daemon, made["name"]).call("debug.where")
+        session.write(
+            f"In the fork: {brief_text(where)}"
+            f"`{session.program}fork run {made['name']} debug next` continues the attempt there.\n"
         )
     return 0
 
@@ -181,7 +195,8 @@ def in_fork(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
             raise UsageError(f"{words[0]} concerns the daemon and cannot run in a fork", "in")
         if words[0] in OVER_FORKS:
             raise UsageError(f"{words[0]} cannot run in a fork; `fork create NAME --of {name}` copies the fork", "in")
-        return run(session_in(session, name), words)
+        within = attrs.evolve(session_in(session, name), program=f"{session.program}fork run {name} ")
+        return run(within, words)
 
     return do
 
