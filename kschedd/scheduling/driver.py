@@ -105,8 +105,8 @@ from kschedd.scheduling.records import Happened
 class SchedulingDriver:
     """The state machine around scheduling attempts.
 
-    `current_pod` returns the stored version of a pod for plugins, if it may be newer than the watched version. `pending`
-    and `debugger` belong to a fork.
+    `current_pod` returns the stored version of a pod for plugins, if it may be newer than the watched version.
+    `pending` and `debugger` belong to a fork.
     """
 
     def __init__(
