@@ -1,4 +1,4 @@
-"""Resource amounts formatted for readers. Amounts are rounded up, so that the printed amount is always enough.
+"""Resource amounts in a readable format. Amounts are rounded up, so that the printed amount is always enough.
 
 Units: CPU in millicores, memory and storage in bytes, all other resources in counts.
 """

@@ -1,7 +1,7 @@
 """Base class of API objects: the manifest, and frequently read fields as attributes.
 
 `raw` is the object as `kubectl get -o json` prints it. `raw` is never modified: an update creates a new dict that
-shares the unchanged parts, so old and new versions may be stored without limit.
+shares unchanged parts.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import attrs
 from kschedd.values import FrozenDict, fast_frozen
 
 Raw = Mapping[str, Any]
-_NOTHING: Mapping[str, Any] = FrozenDict()  # shared by all objects for an absent map
+_NOTHING: Mapping[str, Any] = FrozenDict()  # shared by all objects without such a map
 
 
 @attrs.frozen
@@ -86,7 +86,7 @@ class Object:
 
     @property
     def owner(self) -> OwnerReference | None:
-        """The controller that owns this object, or None."""
+        """The reference to the controller that owns this object, or None."""
         for ref in self.metadata.get("ownerReferences") or ():
             if ref.get("controller"):
                 return OwnerReference(

@@ -1,8 +1,8 @@
 """Attributes computed on first access and cached in the instance.
 
 Up to Python 3.11, `functools.cached_property` takes a lock at every first access, which costs more than most
-computations of this project. The decorator therefore requires that no thread shares an instance while its attributes
-are being computed.
+computations of this project. Without a lock, an instance must not be used by several threads while its attributes are
+being computed.
 """
 
 from collections.abc import Callable

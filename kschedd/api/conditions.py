@@ -1,4 +1,4 @@
-"""Status conditions: lookup, and updates with the rules of the API's own helper functions."""
+"""Status conditions: lookup, and updates by the rules of the API's helper functions."""
 
 from collections.abc import Sequence
 

@@ -2,8 +2,8 @@
 
 Each field is a set of values. `next_after` searches for the first second at which all fields are in these sets, in
 local time. When the clock is put forward, the skipped hours do not occur. When the clock is put back, hours occur
-twice, and so do the scheduled times in these hours. A day matches if its day of month or its day of week matches. If
-the day of month or the day of week is `*` or `?`, both must match.
+twice, and so do the scheduled times in them. A day matches if its day of month or its day of week matches. If either of
+them is `*` or `?`, both must match.
 
 Source: github.com/robfig/cron v3.0.1 (parser.go, spec.go, constantdelay.go) with ParseStandard; Go's time.Date for
 local times that do not exist. Raises: ScheduleError, with the messages of this parser.
@@ -34,7 +34,7 @@ _DESCRIPTORS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_YEARS: Final = 5  # number of years without a matching time after which a schedule is taken to have none
+_YEARS: Final = 5  # number of years to search for a matching time
 _NOON: Final = 12
 _MOST: Final = 2**63 - 1
 
@@ -86,7 +86,7 @@ class FieldSchedule:
     def next_after(self, after: float) -> float | None:
         """Return the first time (seconds since the epoch) after the given time.
 
-        Returns None if no such time exists within five years, or before the end of 9999, the last supported year.
+        Returns None if there is no such time within five years, or before the end of 9999.
         """
         try:
             return self._next_after(after)
@@ -97,7 +97,7 @@ class FieldSchedule:
         """Compute `next_after`; raises ValueError and OverflowError for times after the last supported date."""
         at = int(after) + 1
         last_year = self._local(at).year + _YEARS
-        whole = False  # the lower fields are at their start
+        whole = False  # lower fields start at their lowest values
         while True:
             local = self._local(at)
             if local.year > last_year:
@@ -127,7 +127,7 @@ class FieldSchedule:
     def _next_day(self, local: datetime.datetime, whole: bool) -> int:
         kept = datetime.time(local.hour, local.minute, local.second) if whole else datetime.time()
         at = self._instant(datetime.datetime.combine(local.date() + datetime.timedelta(days=1), kept))
-        # Midnight does not exist on some days on which the clock is put forward.
+        # Midnight is missing on some days when the clock is put forward.
         hour = self._local(at).hour
         return at if hour == 0 else at + (24 - hour) * 3600 if hour > _NOON else at - hour * 3600
 
@@ -142,7 +142,7 @@ class FieldSchedule:
     def _instant(self, naive: datetime.datetime) -> int:
         """Return the instant of a local time.
 
-        For ambiguous and missing times, the result is that of Go's time.Date.
+        For ambiguous and missing local times, the result equals Go's time.Date.
         """
         as_utc = int(naive.replace(tzinfo=datetime.UTC).timestamp())
         offset = self._offset(as_utc)

@@ -1,8 +1,8 @@
 """Manifests: objects read from files, directories or text, with their source lines.
 
 The reader supports YAML and JSON, several documents in one file, `kind: List`, and typed lists as printed by kubectl. A
-malformed document does not affect other documents: the result contains the readable objects, and an error for each
-fault with file, line and field path. `validation` checks the content of an object.
+malformed document does not affect others: the result contains the readable objects, and for each fault an error with
+file, line and field path. `validation` checks the content of an object.
 """
 
 import os
@@ -29,7 +29,7 @@ class ManifestError(KscheddError):
 
     file: str
     line: int  # 1-based line, or 0 for an error of the file itself
-    path: str  # field path, or "" for an error of the whole document
+    path: str  # field path, or "" for an error about the whole document
     value: object
     why: str
 
@@ -40,7 +40,7 @@ class ManifestError(KscheddError):
 
 @attrs.frozen(eq=False)
 class Manifest:
-    """One object as its source contains it."""
+    """An object in its source."""
 
     raw: dict[str, Any]
     source: str
@@ -70,7 +70,7 @@ class Manifest:
         self._document.forget_lines()
 
     def error(self, fault: FieldError) -> ManifestError:
-        """Return the error with the source file and line of the object."""
+        """Return an error about the object with its source file and line."""
         return ManifestError(self.source, self.locate(fault.path), fault.path, fault.value, fault.why)
 
 
@@ -196,6 +196,6 @@ def _unfold(
         return
     for index, item in enumerate(items):
         if kind != "List" and isinstance(item, dict) and "kind" not in item:
-            # A typed list states the kind only once for all items.
+            # A typed list states the kind once for all items.
             item = {"apiVersion": value["apiVersion"], "kind": kind.removesuffix("List"), **item}
         _unfold(item, (*root, "items", index), document, source, found, errors)

@@ -20,7 +20,7 @@ REGION_LABEL = "topology.kubernetes.io/region"
 BETA_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
-#: deprecated node labels, with the labels that replace them
+#: deprecated node labels -> current labels
 RENAMED_LABELS: Final[Mapping[str, str]] = {
     BETA_ZONE_LABEL: ZONE_LABEL,
     BETA_REGION_LABEL: REGION_LABEL,
@@ -62,9 +62,9 @@ class Node(Object):
 
     @property
     def zone(self) -> str:
-        """The key for visiting nodes zone by zone: region and zone joined; "" if the node has neither label.
+        """The zone by which nodes are visited: region and zone joined, or "" without both labels.
 
-        A beta label takes precedence over the current label, even if its value is empty. Source:
+        The beta label takes precedence over the current label, even if it is empty. Source:
         component-helpers/node/topology (GetZoneKey).
         """
         labels = self.labels

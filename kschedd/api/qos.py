@@ -16,7 +16,7 @@ _COUNTED: Final = ("cpu", "memory")
 def qos_of_spec(spec: Mapping[str, Any]) -> Qos:
     """Return the class of a pod with this spec, which must have its defaults.
 
-    If the pod has pod-level resources, only these count.
+    If the pod has pod-level resources, only these are considered.
     """
     if spec.get("resources") is not None:
         stated = [spec["resources"]]
@@ -36,5 +36,5 @@ def qos_of_spec(spec: Mapping[str, Any]) -> Qos:
             limited_everywhere = limited_everywhere and limit > 0
     if not any(requests.values()) and not any(limits.values()):
         return "BestEffort"
-    # A missing or zero request beside a limit excludes Guaranteed, which requires equal requests and limits.
+    # Guaranteed requires equal requests and limits, so a limit without an equal request excludes it.
     return "Guaranteed" if limited_everywhere and requests == limits else "Burstable"

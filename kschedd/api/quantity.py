@@ -4,8 +4,8 @@ Source: Kubernetes v1.34, apimachinery/pkg/api/resource (quantity.go, amount.go,
 quantity is a whole number of billionths ("nanos", a Python int); floats are never used. A YAML or JSON number is parsed
 from its source text. Fractions of a nano are rounded away from zero, and a quantity with a binary suffix is capped at
 2**63-1 units. Text without any digit ("m", ".") is rejected, as the documented grammar requires, although upstream's
-scanner parses it as 0. Values beyond int64 overflow as in Kubernetes, where the result depends on the internal
-representation (`Amount`). The module owns only the caches of pure functions. Errors: only QuantityError.
+scanner parses it as 0. Values beyond int64 overflow as in Kubernetes, depending on the internal representation
+(`Amount`). Errors: only QuantityError.
 """
 
 import json
@@ -88,7 +88,7 @@ def _printable(character: str) -> str:
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """Return `value` as JSON for an error message, cut at `limit` characters (containers at ten times as many)."""
+    """Return `value` as JSON for an error message, cut at `limit` characters (for containers, ten times as many)."""
     if isinstance(value, str):
         return quoted(value) if len(value) <= limit else f"{quoted(value[:limit])}... ({len(value)} characters)"
     if value is None or isinstance(value, bool):
@@ -127,7 +127,7 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
     if binary is not None:
         style, exponent, amount = "BinarySI", 0, amount << _BINARY_SHIFT[binary]
     elif power is not None:
-        # Beyond ±600 the result is 0 or one nano, whatever digits a text of at most LONGEST characters contains.
+        # Beyond ±600 the result is 0 or one nano for any text of at most LONGEST characters.
         style, exponent = "DecimalExponent", max(-600, min(600, int(power)))
     else:
         style, exponent = "DecimalSI", _DECIMAL_EXPONENT[decimal]
@@ -144,8 +144,8 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
 class Amount:
     """A quantity in Kubernetes' internal representation: `unscaled` times ten to the power of `exponent`.
 
-    `narrow` means that the amount is stored as an int64 (int64Amount), which is the usual case; otherwise the precision
-    is arbitrary (infDecAmount). If the value does not fit an int64, the result depends on the representation.
+    `narrow` is true if the amount is stored as an int64 (int64Amount), which is usual; otherwise its precision is
+    arbitrary (infDecAmount). For a value beyond int64, results depend on the representation.
     """
 
     unscaled: int
@@ -263,13 +263,13 @@ def parse(quantity: str | int | float) -> Fraction:
 
 
 def style(quantity: str | int | float) -> Style:
-    """Return the notation in which a quantity was written."""
+    """Return the notation of a quantity."""
     nanos(quantity)
     return _read(quantity)[1]
 
 
 def canonical(quantity: str | int | float) -> str:
-    """Return the canonical form: no fraction, the largest suffix without loss of precision, the same notation."""
+    """Return the canonical form in the same notation: no fraction, and the largest suffix without loss of precision."""
     return format_nanos(nanos(quantity), style(quantity))
 
 
@@ -277,7 +277,7 @@ def canonical(quantity: str | int | float) -> str:
 def as_stored(quantity: str | int | float) -> str:
     """Return a quantity as kube-apiserver prints it: canonical, or unchanged if ParseQuantity keeps its text.
 
-    Source: ParseQuantity leaves the text of most numbers that need no shorter suffix.
+    Source: ParseQuantity keeps the text of most numbers that need no shorter suffix.
     """
     text = quantity if isinstance(quantity, str) else repr(quantity)
     amount_nanos, notation = _read(quantity)
@@ -313,7 +313,8 @@ def format_nanos(amount: int, notation: Style = "DecimalSI") -> str:
         amount, exponent = amount // 1000, exponent + 3
     if notation == "DecimalExponent":
         return f"{amount}e{exponent}" if exponent else str(amount)
-    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"  # no suffix exists beyond E: 1e21 becomes 1, as in Kubernetes
+    # there is no suffix beyond E: 1e21 becomes 1, as in Kubernetes
+    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"
 
 
 def format_value(units: int, notation: Style = "DecimalSI") -> str:

@@ -1,10 +1,10 @@
 """Deeply read-only API objects for plugins from plugin files.
 
-Specs, signatures and raw manifests are shared between pods, the store and every cache, so a plugin that modified one
-would corrupt the state of the whole cluster. `read_only(obj)` is a read-only copy of the object with the same fields
-and the same class for `isinstance`. The maps and lists of the copy are `FrozenDict` and `FrozenList`: dicts and lists
-whose mutating methods raise TypeError. The raw manifest is copied on first access. The copy is made once per object,
-spec and signature, and is cached in the original. Original and copy share no mutable values.
+Specs, signatures and raw manifests are shared by pods, the store and every cache, so a plugin that modified one of them
+would corrupt the whole cluster. `read_only(obj)` is a read-only copy with the same fields, and the same class for
+`isinstance`. The maps and lists of the copy are `FrozenDict` and `FrozenList`: dicts and lists whose mutating methods
+raise TypeError. The raw manifest is copied on first access. One copy is made per object, spec and signature, and cached
+in the original. Original and copy share no mutable values.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _REFUSAL: Final = "an API object that a plugin is given is read-only"
 
 
 class _ReadOnly:
-    """A mixin that rejects every assignment. When a copy is created, its fields are set through their slots."""
+    """A mixin that rejects every assignment. The fields of a new copy are set through their slots."""
 
     __slots__ = ()
 
@@ -81,7 +81,7 @@ _twin_of = Object.__dict__["_read_only"]
 
 
 def read_only(obj: O) -> O:
-    """Return the object's read-only copy; a read-only object is returned unchanged."""
+    """Return the object's read-only copy; a read-only object is returned as it is."""
     twin = _twin_of.__get__(obj)
     if twin is None:
         if isinstance(obj, _Twin):

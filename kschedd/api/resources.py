@@ -1,12 +1,12 @@
 """Resource requests of a pod: the total of its containers, init containers, sidecars, pod-level resources and overhead.
 
-While a pod is being resized, the resources reported in its status count as well as those in its spec. The Kubernetes
-version determines how the resources in the status count (`ResizeRules`).
+During a resize, the resources reported in the pod's status are included. The Kubernetes version determines how
+(`ResizeRules`).
 
 Source: Kubernetes v1.34, v1.36 and v1.37, component-helpers/resource/helpers.go (PodRequests) and
 scheduler/framework/types.go. Sums are exact and rounded up once, because upstream adds quantities, not integers. A sum
-that does not fit into an int64 is computed again with the arithmetic of Kubernetes (`Amount`), and overflows in the
-same way: the result may be negative or 0.
+beyond int64 is computed again with the arithmetic of Kubernetes (`Amount`), and overflows in the same way: the result
+may be negative or 0.
 
 Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats. Within this
 module, sums are in billionths of a unit. Errors: QuantityError from `kschedd.api.quantity` if a quantity cannot be
@@ -71,7 +71,7 @@ def _states_pod_level(spec: Raw) -> bool:
 
 @attrs.frozen
 class ResizeRules:
-    """The features (`kschedd.config.versions.rules`) that determine how the resources in a pod's status count."""
+    """The rules (`kschedd.config.versions.rules`) for the resources in a pod's status."""
 
     pod_level: bool = True
     """Feature pod_level_resize: pod-level resources in a status count in the same way as those of containers."""
@@ -106,7 +106,7 @@ def why_resize_pends(status: Raw) -> str:
 
 
 def _effective(requests: dict[str, _N], status: Raw, infeasible: bool, read: _Read[_N]) -> dict[str, _N]:
-    """Return the maximum of requested, allocated and actual resources; infeasible requests do not count."""
+    """Return the maximum of requested, allocated and actual resources; infeasible requests are ignored."""
     most = {} if infeasible else requests
     _raise_to(most, _exact(status["resources"].get("requests"), read))
     _raise_to(most, _exact(status.get("allocatedResources"), read))
@@ -114,7 +114,7 @@ def _effective(requests: dict[str, _N], status: Raw, infeasible: bool, read: _Re
 
 
 def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, str], read: _Read[_N]) -> dict[str, _N]:
-    """Return one container's requests; during an in-place resize, the maximum of spec, allocated and actual."""
+    """Return a container's requests; during an in-place resize, the maximum of spec, allocated and actual resources."""
     requests = _exact((container.get("resources") or {}).get("requests"), read)
     status = resize.containers.get(container["name"]) if resize.containers else None
     if status is not None and status.get("resources") is not None:
@@ -123,7 +123,7 @@ def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, s
 
 
 def _aggregate(spec: Raw, requests_of: Callable[[Raw, bool], dict[str, _N]]) -> dict[str, _N]:
-    """Return the total of the containers, or the requests of an init container if they are higher.
+    """Return the total of the containers, or the requests of an init container if these are higher.
 
     `requests_of` is called with a container, and with True if the container runs as long as the pod runs.
     """

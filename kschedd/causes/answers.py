@@ -20,7 +20,10 @@ class ObjectNamed:
 
 @attrs.frozen
 class CauseAnswer:
-    """One cause. `objects` and `fields` name what is wrong and the values that it was compared with."""
+    """One cause.
+
+    `objects` and `fields` contain the faulty objects and fields, and the values to which they were compared.
+    """
 
     code: Annotated[str, "a code from docs/CAUSES.md"]
     message: Annotated[str, "the cause in one sentence"]
@@ -83,8 +86,8 @@ class DiagnosisAnswer:
 class PendingGroup:
     """Pending pods with one cause.
 
-    `code` and `message` have the same meaning as in CauseAnswer. `workloads` are the owners of the pods, or the pods
-    themselves if they have no owner. `confidence` has the same meaning as in DiagnosisAnswer.
+    `code` and `message` are as in CauseAnswer. `workloads` are the owners of the pods, or the pods
+    themselves if they have no owner. `confidence` is as in DiagnosisAnswer.
     """
 
     code: str

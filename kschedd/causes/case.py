@@ -1,4 +1,4 @@
-"""A case: one pod of a workload that has no node, the cluster around it, and each plugin's verdict on each node."""
+"""A case: a pod without a node, its workload, the cluster around it, and each plugin's verdict on each node."""
 
 import copy
 from collections import Counter
@@ -26,9 +26,9 @@ Raw = Mapping[str, Any]
 
 @attrs.define(eq=False, slots=False)
 class Case:
-    """`judgment`: the verdicts on the pod, computed as if it had no node.
+    """`judgment` contains the verdicts on the pod, computed as if it had no node.
 
-    `deviceless`: nodes that never have the devices that the pod requests.
+    `deviceless` contains nodes that can never have the devices that the pod requests.
     """
 
     engine: Engine
@@ -37,7 +37,7 @@ class Case:
     judgment: Judgment
     preempted: Sequence[PodPreempted] = ()  # pods of the namespace
     deviceless: frozenset[str] = frozenset()
-    extended: Object | None = None  # the claim that replaces extended resources; `pod` is without these
+    extended: Object | None = None  # claim that replaces the pod's extended resources, which `pod` then lacks
     extended_names: Sequence[str] = ()
     cluster: ClusterNodes = attrs.field(kw_only=True)
 
@@ -83,7 +83,7 @@ class Case:
         return found
 
     def rejected_for(self, plugin: str, reason: str) -> set[str]:
-        """Return the nodes that this plugin rejects for this reason; there may be further reasons."""
+        """Return the nodes that this plugin rejects for this reason, possibly among other reasons."""
         found: set[str] = set()
         for verdicts, nodes in self.judgment.alike:
             if reason in verdicts.get(plugin, ()):
@@ -97,7 +97,7 @@ class Case:
 
     @cached_property
     def reachable(self) -> set[str]:
-        """The selected nodes that can provide the pod's volumes and devices; all selected nodes if none can."""
+        """The selected nodes on which the pod's volumes and devices are usable; all selected nodes if there is none."""
         return self.selected - self.rejected_by("VolumeBinding", "VolumeZone") - self.deviceless or self.selected
 
     @cached_property
@@ -107,7 +107,7 @@ class Case:
 
     @cached_property
     def open_names(self) -> list[str]:
-        """The names of the open nodes, sorted."""
+        """The sorted names of the open nodes."""
         return sorted(self.open)
 
     @cached_property
@@ -126,7 +126,7 @@ class Case:
 
     @cached_property
     def large_enough(self) -> set[str]:
-        """The open nodes that would have room for the pod if no other pod was on them."""
+        """The open nodes that would have enough capacity for the pod if no other pods were on them."""
         names = self.open_names
         enough = np.ones(len(names), dtype=bool)
         for resource, amount in self.requested.items():
@@ -143,7 +143,7 @@ class Case:
         return self.cluster.there(names, resource)
 
     def most(self, names: Sequence[str], resource: str, *, free: bool = False) -> tuple[int, str]:
-        """Return the largest allocatable (or free) amount on these sorted nodes, and the last node with that amount."""
+        """Return the largest of these nodes' amounts, and the last node with that amount."""
         amounts = self.frees(names, resource) if free else self.there(names, resource)
         largest = int(amounts.max())
         return largest, names[int(np.flatnonzero(amounts == largest)[-1])]
@@ -171,6 +171,6 @@ class Case:
 
 
 def case_of(engine: Engine, workload: ExaminedWorkload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
-    """Return the case of a pod; its scheduler name must be that of an existing profile."""
+    """Return the case of a pod; a profile with its scheduler name must exist."""
     judgment = Judgment(begin(engine.machine, pod, engine.driver.nominator.by_node()))
     return Case(engine, workload, pod, judgment, preempted, cluster=ClusterNodes(engine.machine.cluster.table))

@@ -1,4 +1,4 @@
-"""The nodes of the examined cluster: by name, by label, and their amounts of resources as arrays."""
+"""The nodes of the examined cluster, by name and by label, with arrays of their resources."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 
 @attrs.define(eq=False, slots=False)
 class ClusterNodes:
-    """The nodes of a node table that does not change while this object is used.
+    """The nodes of a node table, which must not change while this object is used.
 
     All cases of a pod share the values computed here.
     """
@@ -81,7 +81,7 @@ class ClusterNodes:
         return found
 
     def offers(self, resource: str) -> bool:
-        """Return whether the allocatable amount of a resource is not 0 on some node."""
+        """Return whether any node has a nonzero allocatable amount of the resource."""
         number = self.table.resources.get(resource)
         return bool(self.offering(resource) if number is None else (self.table.allocatable[number] > 0).any())
 
@@ -95,7 +95,7 @@ class ClusterNodes:
 
 
 def values_by_key(labels: Iterable[Mapping[str, str]]) -> dict[str, Counter[str]]:
-    """Return, for each key, the number of maps with each value."""
+    """Return, for each key, the number of maps that have each value."""
     found: dict[str, Counter[str]] = {}
     for (key, value), count in Counter(chain.from_iterable(each.items() for each in labels)).items():
         if key not in found:

@@ -1,9 +1,9 @@
-"""The diagnosis of a workload: the order in which causes are searched for, and the answer built from the causes found.
+"""The diagnosis of a workload: the order of the search for causes, and the answer.
 
 The search begins with causes that keep pods from being created, and then causes that keep the scheduler from trying a
-pod. The pod's requirements follow in the order in which they exclude nodes: labels, resources that only some nodes
-have, taints, sizes, volumes. The pods on the nodes (room, ports, topology) are examined only if these requirements
-leave some nodes. If several causes are each sufficient, all are named.
+pod. The pod's requirements follow, in this order: labels, resources that only some nodes have, taints, sizes, volumes.
+The pods on the nodes (free capacity, ports, topology) are examined only if some nodes meet these requirements. If
+several causes are each sufficient, all are reported.
 """
 
 import copy
@@ -62,9 +62,9 @@ from kschedd.simulation.engine import Engine
 _SHOWN_NODES: Final = 5
 _MOST_CAUSES: Final = 3
 _MOST_NAMED: Final = 16  # causes in an answer
-MOST_TRIED: Final = 2_000  # largest number of pods of a workload for which remedies are tried
+MOST_TRIED: Final = 2_000  # maximum number of pods of a workload for which remedies are tried
 
-#: requirements on nodes, in the order in which they exclude nodes: the first that leaves no node is a cause
+#: checks of requirements on nodes, in order; the first requirement that leaves no node is a cause
 _DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
     no_node_selected,
     no_such_device_resource,
@@ -77,7 +77,7 @@ _DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
 )
 
 
-#: by rejecting plugin: functions that find the cause in the pods on the nodes
+#: by rejecting plugin: functions that find a cause in the pods on the nodes
 _OCCUPIED: Final[Mapping[str, Sequence[Callable[[Case, Sequence[str]], FoundCause | None]]]] = {
     "NodeResourcesFit": (no_room,),
     "VolumeRestrictions": (claim_in_use, disk_in_use),
@@ -102,9 +102,9 @@ def diagnosis(
 ) -> DiagnosisAnswer:
     """Diagnose this object if it is a workload, otherwise the workload that owns it.
 
-    The engine's cluster does not change. `preempted` holds the known preempted pods of its namespace. `program` is
-    the name of the program in the answer's commands. Remedies are searched for only if `trying` is given; the search
-    ends after `most` remedies.
+    The cluster does not change. `preempted` contains the known preempted pods of the namespace. `program` is the name
+    of the program in the commands of the answer. Remedies are searched for only if `trying` is given; the search ends
+    after `most` remedies.
     """
     workload = workload_of(engine.store, obj)
     examined = _examined(engine, workload, obj)
@@ -117,7 +117,7 @@ def diagnosis(
     findings = [_with_others(engine, workload, each) for each in causes(engine, workload, examined, case)]
     if case is not None:
         findings = [with_siblings(case, each) for each in findings]
-    # With very many pods each trial would take long, and so would a rollout of the remedy.
+    # with very many pods, each trial would take long, and so would the rollout of a remedy
     small = workload.wanted <= MOST_TRIED
     trials = Trials(engine, workload, methods, check) if trying and small else None
     answer = causes_and_remedies(workload, findings, trials, program, most)
@@ -144,7 +144,7 @@ def node_diagnosis(
     trying: bool = True,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
-    """Diagnose a node. The numbers in the answer count the pods of the node without those of DaemonSets."""
+    """Diagnose a node. The numbers in the answer count the node's pods, except those of DaemonSets."""
     findings = list(node_causes(engine, node))
     moving = pods_to_move(engine, node.name)
     workload = workload_of(engine.store, moving[0]) if moving else ExaminedWorkload(node, ())
@@ -191,9 +191,9 @@ def causes_and_remedies(
 
 
 def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause) -> FoundCause:
-    """Return the finding preceded by the causes of the workloads for which it waits, with the last workload's remedies.
+    """Return the finding, preceded by the causes of the workloads for which this workload waits.
 
-    If the last workload waits for the examined one in turn, the remedies change the examined workload.
+    If the last workload in turn waits for this one, the remedies change this workload.
     """
     evidence, seen, waits_for, mended = [], {workload.obj.uid}, finding.waits_for, list[RemedyOption]()
     while waits_for is not None:
@@ -229,7 +229,7 @@ def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: 
 
 
 def causes_of(engine: Engine, obj: Object) -> list[FoundCause]:
-    """Return the causes of the workload that this object is, or to which it belongs. At least one is returned."""
+    """Return the causes for the workload that this object is or belongs to; at least one."""
     workload = workload_of(engine.store, obj)
     examined = _examined(engine, workload, obj)
     known = examined is not None and examined.scheduler_name in engine.machine.schedulers
@@ -238,7 +238,7 @@ def causes_of(engine: Engine, obj: Object) -> list[FoundCause]:
 
 
 def _examined(engine: Engine, workload: ExaminedWorkload, obj: Object) -> Pod | None:
-    """Return the pod to examine: the requested one, else a pending one, else one that is not created yet."""
+    """Return the pod to examine: the requested pod, else a pending pod, else a pod that is not created yet."""
     if isinstance(obj, Pod) and not obj.node_name and not obj.finished:
         return obj
     if workload.kind == POD_GROUP:
@@ -252,9 +252,9 @@ def _examined(engine: Engine, workload: ExaminedWorkload, obj: Object) -> Pod | 
 
 
 def causes(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Case | None) -> Iterator[FoundCause]:
-    """Return the causes of the workload's problem.
+    """Return the causes of the workload's problem; at least one.
 
-    At least one is returned. `case` is the case of the pod, if its profile exists.
+    `case` is the case of the pod, if a profile for it exists.
     """
     found = False
     for finding in _found(engine, workload, pod, case):
@@ -292,7 +292,7 @@ def _found(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
     refused, made = not_created(store, workload)
     yield from refused
     if pod is None and made is not None and made.scheduler_name in engine.machine.schedulers:
-        later = case_of(engine, workload, made)  # the causes that the pod will have after its creation
+        later = case_of(engine, workload, made)  # causes that the pod will have after its creation
         if not later.judgment.fits:
             yield from _pending(engine, workload, made, later, claimless=bool(unmade))
 
@@ -300,7 +300,7 @@ def _found(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
 def _pending(
     engine: Engine, workload: ExaminedWorkload, pod: Pod, case: Case | None, *, claimless: bool
 ) -> Iterator[FoundCause]:
-    """Why the pod has no node. `claimless` is true if it is already known that claims of the pod are missing."""
+    """Why the pod has no node. `claimless` is true if claims of the pod are known to be missing."""
     unknown = unknown_scheduler(engine, workload, pod)
     if unknown is not None:
         yield unknown
@@ -314,7 +314,7 @@ def _pending(
     claims = [*claims_at_fault(case), *device_claims_at_fault(case)]
     yield from claims
     if claims or claimless:
-        # Other causes can be found only without the claims.
+        # further causes can only be found without the claims
         case = case.with_pod(_without_claims(case.pod))
     gate = group_waits(case) or gated(case)
     if gate is not None:
@@ -343,14 +343,14 @@ def _pending(
         first = next(iter(finding.options), None)
         if first is None or first.edit is None or first.steps:
             return
-        # Look for another cause, assuming that the option of the first cause is carried out.
+        # look for another cause, assuming that the first option is carried out
         case = case.after(first.edit)
         if case.judgment.fits:
             return
 
 
 def _renamed(engine: Engine, workload: ExaminedWorkload, pod: Pod, unknown: FoundCause) -> Case | None:
-    """Return the case of the pod with the scheduler that was probably intended, to find what else is wrong."""
+    """Return the case of the pod with the probably intended scheduler, to find further causes."""
     raw = copy.deepcopy(dict(pod.raw))
     for edit in (option.edit for option in unknown.options[:1] if option.edit is not None):
         edit({}, raw["spec"])
@@ -367,7 +367,7 @@ def _no_nodes() -> FoundCause:
 
 
 def _unmet_demand(case: Case) -> FoundCause | None:
-    """Return the cause that lies in the first requirement that leaves no node."""
+    """Return the cause in the first requirement that no remaining node meets."""
     for demand in _DEMANDS:
         finding = demand(case)
         if finding is not None:
@@ -376,7 +376,7 @@ def _unmet_demand(case: Case) -> FoundCause | None:
 
 
 def _kept(case: Case, finding: FoundCause) -> FoundCause:
-    """Return the finding, extended by the claims that restrict the nodes which the pod can use."""
+    """Return the finding, with a note about claims that restrict the pod to some nodes."""
     if not case.reachable < case.selected:
         return finding
     sentence = (
@@ -387,7 +387,7 @@ def _kept(case: Case, finding: FoundCause) -> FoundCause:
 
 
 def _without_claims(pod: Pod) -> Pod:
-    """Return the pod without volumes of claims and without devices."""
+    """Return the pod without its claims of volumes and devices."""
     raw = copy.deepcopy(dict(pod.raw))
     spec = raw["spec"]
     spec.pop("resourceClaims", None)
@@ -398,7 +398,7 @@ def _without_claims(pod: Pod) -> Pod:
 
 
 def _busy(case: Case) -> Iterator[FoundCause]:
-    """Return the cause that otherwise suitable nodes are occupied."""
+    """Return the cause that other pods occupy the suitable nodes."""
     left = case.large_enough
     ordered = [name for name in case.open_names if name in left]
     found = []
@@ -411,8 +411,8 @@ def _busy(case: Case) -> Iterator[FoundCause]:
     if rollout is not None:
         yield rollout
         return
-    # Order the causes by the number of nodes on which they make the pod unschedulable. If two causes each reject the
-    # pod on all nodes, both are sufficient causes.
+    # Order the causes by the number of nodes that they exclude. If two causes each exclude all nodes, both are
+    # sufficient.
     found.sort(key=lambda pair: -len(pair[1]))
     covered: set[str] = set()
     for finding, nodes in found:
@@ -423,7 +423,7 @@ def _busy(case: Case) -> Iterator[FoundCause]:
 
 
 def blocking(case: Case) -> list[BlockingNodes]:
-    """Return the nodes that reject the pod, grouped by plugin and reason, the largest group first."""
+    """Return the nodes that reject the pod, by plugin and reason, largest group first."""
     groups: dict[tuple[str, str], list[str]] = {}
     for plugins, nodes in case.judgment.alike:
         for plugin, reasons in islice(plugins.items(), 1):

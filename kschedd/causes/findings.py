@@ -1,7 +1,7 @@
 """The results of a search for causes: a cause, and options. Each option is a change that a person might choose.
 
 An option changes the workload's own manifest, or carries out other steps. Options of several causes may be carried out
-together. The functions of this module change no cluster: `remedies` turns options into commands and tries these.
+together. The functions of this module change no cluster: `remedies` turns options into commands and tries them.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ from kschedd.causes.steps import RemedyStep
 from kschedd.causes.words import counted, cut
 from kschedd.causes.workload import Edit, ExaminedWorkload
 
-#: kinds of remedies, in the order in which a person would choose
+#: kinds of remedies, in order of preference
 CHANGE_WORKLOAD: Final = "change-workload"
 REPLACE_WORKLOAD: Final = "replace-workload"  # for a workload whose template is immutable
-REPLACE_POD: Final = "replace-pod"  # for a pod whose controller will create a different one
+REPLACE_POD: Final = "replace-pod"  # for a pod whose controller will create another
 REPLACE_OBJECT: Final = "replace-object"  # for an object whose field is immutable, such as a claim's class
 ADD_OBJECT: Final = "add-object"
 CHANGE_OBJECT: Final = "change-object"  # such as a quota
@@ -49,15 +49,15 @@ class RemedyOption:
     steps: Sequence[RemedyStep] = ()
     target: str = ""  # "": the workload
     after: Sequence[RemedyStep] = ()  # steps to carry out after the change of the workload
-    less: bool = False  # true if the workload gets less than intended; other options are preferred
+    less: bool = False  # true if the workload would get less than intended, so that other options are preferred
 
 
 @attrs.frozen(eq=False)
 class FoundCause:
     """A cause that was found.
 
-    `options` are alternatives, the best one first. `passing` is true if only time helps, or if nothing has to be done.
-    `partial` is true if the cause keeps the pod from some nodes only, and other causes from the remaining nodes.
+    `options` are alternatives, the best one first. `passing` is true if only time helps, or if nothing needs to be
+    done. `partial` is true if the cause excludes only some nodes, and other causes exclude the remaining nodes.
     Removing one cause may then be enough.
     """
 
@@ -70,7 +70,7 @@ class FoundCause:
     certain: bool = True
     passing: bool = False
     partial: bool = False
-    waits_for: Pod | None = None  # a pod of another workload, whose cause is the actual one
+    waits_for: Pod | None = None  # pod of another workload, which has the actual cause
 
     def answer(self) -> CauseAnswer:
         message, evidence = cut(self.message), list(map(cut, self.evidence))
@@ -87,7 +87,7 @@ def spec_edit(change: Callable[[dict[str, Any]], None]) -> Edit:
 
 
 def fewer_replicas(workload: ExaminedWorkload, replicas: int) -> list[RemedyOption]:
-    """Return the option with this number of replicas; none if it is 0, or if the workload has no replica count."""
+    """Return the option with this number of replicas, or none if it is 0 or if the workload has no replica count."""
     if not replicas or "replicas" not in workload.spec:
         return []
 

@@ -43,7 +43,7 @@ _PROGRAM: Final = Param(
 
 @attrs.frozen(eq=False)
 class CauseMethods(Methods):
-    """`methods` are the read methods with which a fork answers; remedies are tried on the fork."""
+    """`methods` are the read methods that a fork answers; remedies are tried on the fork."""
 
     _cluster: ClusterBackend
     _daemon: DaemonState
@@ -107,7 +107,7 @@ class CauseMethods(Methods):
         return await self._examined(call, diagnosed, manifests=manifests, forking=call["remedies"])
 
     async def _left(self, namespace: str, name: str, preempted: Sequence[PodPreempted]) -> DiagnosisAnswer | None:
-        """Return why a pod that was attempted here no longer exists; None if it exists or was never recorded."""
+        """Return why a formerly attempted pod no longer exists; None if it exists or was never attempted."""
         tried = await self._cluster.log.query(lambda log: log.attempts(f"{namespace}/{name}", 1))
         if not tried:
             return None
@@ -181,9 +181,9 @@ class CauseMethods(Methods):
     async def _examined(
         self, call: Call, examine: Callable[[Engine, GivenUp], T], *, manifests: Any = None, forking: bool = False
     ) -> T:
-        """Return the result of `examine`, which reads the cluster and does not change it.
+        """Return the result of `examine`, which only reads the cluster.
 
-        `manifests` are first applied to a fork. Without `forking`, `examine` gets the cluster itself instead of a fork.
+        `manifests` are first applied to a fork. Without `forking`, `examine` receives the cluster itself.
         """
         own = self._cluster.engine
         if own is not None and not manifests:
@@ -196,7 +196,7 @@ class CauseMethods(Methods):
             try:
                 if manifests:
                     self._apply(cluster, manifests, given_up)
-                if stop is not None:  # restore the stop, which a fork does not take over
+                if stop is not None:  # stop again, because a fork does not copy the stop
                     cluster.engine.driver.debugger.stop = attrs.evolve(stop, point=None)
                 return examine(cluster.engine, given_up)
             finally:
@@ -206,6 +206,6 @@ class CauseMethods(Methods):
 
 
 def _preempted(log: Log, namespace: str) -> list[PodPreempted]:
-    """Return the pods of the namespace that were preempted, as far back as the log reaches."""
+    """Return the preempted pods of the namespace that the log contains."""
     begin = f"{namespace}/"
     return [entry for entry in log if isinstance(entry, PodPreempted) and entry.pod.startswith(begin)]

@@ -1,4 +1,4 @@
-"""Near misses: existing names that resemble a name that does not exist."""
+"""Similar names: existing names that resemble a name that does not exist."""
 
 import difflib
 import re
@@ -8,8 +8,8 @@ from typing import Final
 
 from kschedd.api.nodes import RENAMED_LABELS
 
-_ALIKE: Final = 0.7  # least similarity of two names, from 0 to 1 (equal)
-_ALIKE_KEYS: Final = 0.6  # least similarity of label keys that have the wanted value
+_ALIKE: Final = 0.7  # smallest similarity of two names, from 0 to 1 (equal)
+_ALIKE_KEYS: Final = 0.6  # smallest similarity of label keys that have the wanted value
 _LONG: Final = 4  # letters
 
 #: current name of each label that was renamed or is often misspelled.
@@ -24,14 +24,14 @@ LIKELY_LABELS: Final = {
     "topology.kubernetes.io/hostname": "kubernetes.io/hostname",
 }
 
-#: labels that name an application; people mix them up
+#: labels with the name of an application, which are often confused
 _NAMES: Final = ("app.kubernetes.io/name", "app", "k8s-app", "name", "app.kubernetes.io/instance", "run")
 
 
 def nearest(word: str, names: Iterable[str], alike: float = _ALIKE) -> str | None:
-    """Return the name that is most similar to the word; None if no name is similar.
+    """Return the name that is most similar to the word, or None if no name is similar.
 
-    Differences of case and separators weigh little.
+    Differences of case and separators have little effect.
     """
     best, ratio = None, alike
     for name in sorted(set(names)):
@@ -46,7 +46,7 @@ def nearest(word: str, names: Iterable[str], alike: float = _ALIKE) -> str | Non
 def likeness(one: str, other: str) -> float:
     """Return the similarity of two names from 0 to 1; 1 if they differ in case and separators only.
 
-    Each part of a domain is compared: big.example.com is not similar to gpu.example.com.
+    Each part of a domain is compared, so big.example.com is not similar to gpu.example.com.
     """
     parts = re.split("[./]", one), re.split("[./]", other)
     if len(parts[0]) == len(parts[1]) > 1:
@@ -67,16 +67,16 @@ def _likeness(one: str, other: str) -> float:
     if min(len(first), len(second)) < 3:
         return 0.0
     if len(first) == len(second) and set(first) == set(second):
-        return 0.9  # a letter is doubled, as in sdd for ssd
+        return 0.9  # only a letter is repeated, as in ssdd for ssd
     if min(len(first), len(second)) >= _LONG and (first.startswith(second) or second.startswith(first)):
         return 0.8  # a part was added or omitted
     return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
 
 
 def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> str | None:
-    """Return the label key that was probably meant.
+    """Return the label key that was probably intended.
 
-    `having` are the keys that have the wanted value; a lower similarity is enough for them.
+    `having` contains the keys that have the wanted value; for them, a lower similarity is enough.
     """
     known, wanted = set(keys), set(having)
     renamed = LIKELY_LABELS.get(key)
@@ -89,7 +89,7 @@ def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> st
 
 
 def _same_words(key: str, keys: set[str]) -> str | None:
-    """Return the only key whose name begins with the name of this key, such as nodegroup-name for nodegroup."""
+    """Return the only key whose name begins with this key's name, such as nodegroup-name for nodegroup."""
     name = _plain(key.rpartition("/")[2])
     names = {other: _plain(other.rpartition("/")[2]) for other in keys}
     found = [other for other, own in names.items() if len(name) >= _LONG and own.startswith(name)]

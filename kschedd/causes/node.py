@@ -1,4 +1,4 @@
-"""Diagnosis of a node: why a drain of it does not end, or why no pods are scheduled to it."""
+"""Diagnosis of a node: why a drain of the node does not end, or why no pods are scheduled to it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,13 +20,13 @@ from kschedd.simulation.engine import Engine
 from kschedd.store.errors import ApiError, MultipleBudgets
 from kschedd.store.eviction import BUDGET, guarding, spent
 
-_REPLACED_S = 60.0  # waiting time in seconds until one more replica is ready
+_REPLACED_S = 60.0  # waiting time in seconds until the additional replica is ready
 _DAEMON_SET = "DaemonSet"
 _MOST_WORKLOADS = 8
 
 
 def pods_to_move(engine: Engine, node: str) -> list[Pod]:
-    """Return the pods that a drain moves: all except those of DaemonSets and mirror pods."""
+    """Return the pods that a drain evicts: all except mirror pods and pods of DaemonSets."""
     return [
         pod
         for pod in engine.store.pods_on(node)
@@ -93,7 +93,7 @@ def _refused_by_drain(moving: Sequence[Pod]) -> Iterator[str]:
 
 
 def _pending_there(engine: Engine, node: Node) -> list[str]:
-    """Return what keeps the pending pods off this node, for the first few workloads."""
+    """Return why pending pods do not fit on this node, for the first few workloads."""
     waiting = [
         pod
         for pod in engine.store.list("Pod")

@@ -1,4 +1,4 @@
-"""Pending pods grouped by cause: one pod of each workload is examined; a group holds all pods with one cause."""
+"""Pending pods by cause: one pod of each workload is examined, and each group contains all pods with one cause."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +23,8 @@ from kschedd.simulation.engine import Engine
 
 _NUMBER: Final = re.compile(r"\d+")
 _CREATORS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job")
-MOST_PODS: Final = 200  # largest number of pods of a workload for which a remedy is searched
-_MOST_EXAMINED: Final = 50  # workloads; the others join the group with the same scheduler message
+MOST_PODS: Final = 200  # maximum number of pods of a workload for which a remedy is searched
+_MOST_EXAMINED: Final = 50  # maximum number of examined workloads; others are grouped by the scheduler's message
 
 
 @attrs.define
@@ -43,11 +43,11 @@ def pending_groups(
     remedy_of: Callable[[Object], RemedyAnswer | None] = lambda obj: None,
     most: int = 0,
 ) -> list[PendingGroup]:
-    """Return the groups of pending pods in this namespace (None: all), with the pods that controllers cannot create.
+    """Return the groups of pending pods in this namespace (None: all), and of pods that controllers cannot create.
 
-    The largest group is first. `remedy_of` searches for a remedy of a workload. It is called for the smallest
-    workload of each of the first `most` groups, but not if this workload has more than MOST_PODS pods, whose rollout
-    takes long even on a fork.
+    The largest group is first. `remedy_of` searches for a remedy for a workload. It is called for the smallest workload
+    of each of the first `most` groups, unless this workload has more than MOST_PODS pods, whose rollout takes long even
+    on a fork.
     """
     answers, left = [], most
     for group in _groups(engine, namespace, check):
@@ -65,7 +65,7 @@ def _wanted(obj: Object) -> int:
 
 def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) -> list[_Group]:
     groups: dict[tuple[str, str], _Group] = {}
-    by_owner: dict[str | tuple[str, int], _Group] = {}  # by controller, or by spec for a pod without one
+    by_owner: dict[str | tuple[str, int], _Group] = {}  # by controller; pods without a controller by spec
     by_workload: dict[str, _Group] = {}
     by_message: dict[str, _Group] = {}
 
@@ -138,7 +138,7 @@ def _group_answer(group: _Group, remedy: RemedyAnswer | None = None) -> PendingG
 
 @attrs.frozen(eq=False)
 class PendingCauses:
-    """The pods that are pending at the end of a run, grouped by cause.
+    """The pods that are pending at the end of a run, by cause.
 
     Each of the largest groups contains a remedy for one of its workloads.
     """
@@ -148,7 +148,7 @@ class PendingCauses:
 
     @property
     def texts(self) -> list[tuple[ObjectNamed, str]]:
-        """Each diagnosed workload with the message of its cause."""
+        """By diagnosed workload: the message of its cause."""
         return [(each.workload, reports.diagnosis(plain(each), TerminalStyle())) for each in self.diagnoses]
 
     def text(self) -> str:
@@ -162,9 +162,9 @@ class PendingCauses:
 def pending_causes(
     engine: Engine, methods: MethodsOf, most: int, check: Callable[[], None] = lambda: None
 ) -> PendingCauses | None:
-    """Return the pending pods grouped by cause; None if no pod is pending.
+    """Return the pending pods by cause; None if no pod is pending.
 
-    `most` is the number of groups of which one workload is diagnosed.
+    `most` is the number of groups for which a workload is diagnosed.
     """
     groups = _groups(engine, None, check)
     if not groups:

@@ -1,4 +1,4 @@
-"""Diagnosis of a ResourceQuota: its used amounts, and the workloads whose pods it rejects."""
+"""Diagnosis of a ResourceQuota: its usage, and the workloads whose pods it rejects."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def quota_diagnosis(
 ) -> DiagnosisAnswer:
     """Diagnose a quota.
 
-    The counts are those of the workloads whose pods the quota rejects; the remedies are for the first of these.
+    The numbers in the answer count pods of the rejected workloads; the remedies are for the first workload.
     """
     held: list[tuple[ExaminedWorkload, FoundCause]] = []
     for workload in short_workloads(engine, quota.namespace):

@@ -1,7 +1,7 @@
-"""Remedies: combined options of the findings, each tried with the whole workload before it is proposed.
+"""Remedies: combined options, each tried with the whole workload before it is proposed.
 
-The options of several findings are carried out together, because each cause alone keeps the workload off its nodes. A
-remedy is not proposed if a replica remains without a node, or if another pod loses its node.
+Options for several causes are combined, because each cause alone makes the workload's nodes infeasible. A remedy is not
+proposed if any replica stays pending, or if another pod loses its node.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,14 @@ from kschedd.causes.words import cut, joined
 from kschedd.causes.workload import ExaminedWorkload
 
 _MOST_TRIED: Final = 6
-_MOST_MIXED: Final = 24  # largest number of combinations of several findings' options
+_MOST_MIXED: Final = 24  # maximum number of combinations of several findings' options
 MOST_FOUND: Final = 3
 
 
 def remedies(
     workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials, program: str, most: int = MOST_FOUND
 ) -> tuple[list[RemedyAnswer], list[str]]:
-    """Return at most this many working remedies, the one to consider first at the front, and the failed trials."""
+    """Return at most this many working remedies, best first, and the failed trials."""
     found: list[RemedyAnswer] = []
     failed: list[str] = []
     enough: list[set[str]] = []
@@ -45,14 +45,14 @@ def remedies(
 
 
 def keeps_all(remedy: RemedyAnswer, workload: ExaminedWorkload) -> bool:
-    """Return whether the workload has all its replicas afterwards. Some remedies scale the workload down."""
+    """Return whether the workload keeps all its replicas; some remedies scale it down."""
     return remedy.scheduled == f"{workload.wanted} of {workload.wanted}"
 
 
 def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ...]]:
-    """Yield combinations of one option of each finding, first combinations that change only the workload.
+    """Yield combinations with one option of each finding; combinations that change only the workload are first.
 
-    If each finding concerns only some nodes, an option of one finding alone is tried before the combinations.
+    If each finding concerns only some nodes, single options are tried before combinations.
     """
     whole = [finding.options for finding in findings if finding.options and not finding.partial]
     partial = [finding.options for finding in findings if finding.options and finding.partial]
@@ -70,7 +70,7 @@ def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ..
 def carried_out(workload: ExaminedWorkload, options: Sequence[RemedyOption]) -> tuple[list[RemedyStep], str]:
     """Return the combined steps of these options, and the change of the workload's manifest as a diff."""
     after = workload.edited(*[option.edit for option in options if option.edit is not None])
-    # New objects that the pods need, such as a class or a node, are created before the pods are created again.
+    # Objects that the pods need, such as a class or a node, are created before the pods.
     steps = [step for option in options for step in option.steps]
     changed = steps_to(workload, after)
     ended = [step for option in options for step in option.after] if changed else []

@@ -1,7 +1,7 @@
-"""Samples of very large workloads: a workload's pods are alike, so some of them show the cause in bounded time.
+"""Samples of very large workloads: their pods are alike, so some of them are enough to find the cause.
 
-In a cluster that is loaded for a diagnosis, only the pods of the sample are created. An annotation stores the wanted
-number of pods, so the answer counts all pods.
+If a cluster is loaded for a diagnosis, only the pods of the sample are created. An annotation stores the wanted number
+of pods, so that the answer counts all pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Any, Final
 from kschedd.causes.workload import WANTED, workload_of
 from kschedd.store.cluster_api import ClusterWriter
 
-MOST_PODS: Final = 2_000  # largest number of pods of one workload to create, in addition to existing pods
+MOST_PODS: Final = 2_000  # maximum number of pods to create for a workload, in addition to existing pods
 _COUNTS: Final[Mapping[str, str]] = {
     "Deployment": "replicas",
     "ReplicaSet": "replicas",
@@ -21,7 +21,7 @@ _COUNTS: Final[Mapping[str, str]] = {
 
 
 def sample(store: ClusterWriter) -> Iterator[str]:
-    """Limit each workload to a sample of its pods. Yield a sentence for each workload that wants more pods."""
+    """Limit each workload to a sample of its pods. Yield a sentence for each workload with more pods."""
     for kind, field in _COUNTS.items():
         for obj in store.list(kind):
             count = obj.spec.get(field)
@@ -37,7 +37,7 @@ def sample(store: ClusterWriter) -> Iterator[str]:
 
 
 def sampled(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the manifest of a workload limited to the number of pods in a sample; any other manifest unchanged."""
+    """Return a workload's manifest with the sample's number of pods; return any other manifest unchanged."""
     spec, meta = raw.get("spec"), raw.get("metadata")
     field = _COUNTS.get(str(raw.get("kind")))
     count = spec.get(field) if field and isinstance(spec, Mapping) else None

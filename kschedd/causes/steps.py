@@ -1,7 +1,7 @@
-"""Steps of a remedy: each is one command in kubectl's grammar, and the calls that this command makes.
+"""Steps of a remedy: each is a command in kubectl's syntax, with the calls that it makes.
 
-A change of a manifest is a JSON patch that contains only the difference. An object with an immutable field to change (a
-Job's template, most of a Pod's spec) is deleted and created again.
+A change of a manifest is a JSON patch that contains only the differences. An object with an immutable field to change
+(a Job's template, most of a Pod's spec) is deleted and created again.
 """
 
 import copy
@@ -58,9 +58,9 @@ _SHOWN_LINES: Final = 3  # around a difference
 
 @attrs.frozen(eq=False)
 class RemedyStep:
-    """`words` is the command without the program; `given` is the manifest for `-f -`; `calls` are the command's calls.
+    """`words` is the command without the program, `given` is the manifest for `-f -`, and `calls` are its calls.
 
-    `then_s` is the time in seconds that the command waits for its effect. `own` is true if kubectl has no such command.
+    `then_s` is the time in seconds to wait after the command. `own` is true if kubectl has no such command.
     """
 
     words: tuple[str, ...]
@@ -105,7 +105,7 @@ def uncordoned(node: str) -> RemedyStep:
 
 
 def deleted(kind: str, namespace: str, names: Sequence[str], *, orphaning: bool = False) -> RemedyStep:
-    """With `orphaning`, objects owned by the deleted objects are kept."""
+    """With `orphaning`, objects that the deleted objects own are not deleted."""
     place = ("-n", namespace) if namespace else ()
     where: Raw = {"namespace": namespace} if namespace else {}
     how: Raw = {"propagation": "Orphan"} if orphaning else {}
@@ -141,14 +141,14 @@ def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedySt
     match workload.kind:
         case "Job":
             return [replaced(as_new(after))]
-        case "CronJob":  # existing Jobs of a CronJob keep the template with which they were created
+        case "CronJob":  # existing Jobs of a CronJob keep the previous template
             return [patched(before, operations), *map(replaced, _stuck_jobs(workload, after))]
         case "Pod":
             if all(_allowed_of_pod(operation) for operation in operations):
                 return [patched(before, operations)]
             return [replaced(as_new(after))]
         case "StatefulSet" | "ReplicaSet" | "ReplicationController" if workload.pending and _of_template(operations):
-            # When the template changes, these controllers keep the pods that are not ready, or all pods.
+            # when the template changes, these controllers do not replace pods that are not ready, or any pods
             names = [pod.name for pod in workload.pending]
             return [patched(before, operations), deleted("Pod", workload.obj.namespace, names)]
     return [patched(before, operations)]
@@ -176,7 +176,7 @@ def _allowed_of_pod(operation: Raw) -> bool:
 
 
 def as_new(raw: Raw) -> dict[str, Any]:
-    """Return the manifest as a user would write it, without fields added by the server and the controllers."""
+    """Return the manifest as a user would write it, without fields that the server and controllers add."""
     made: dict[str, Any] = copy.deepcopy(dict(raw))
     made.pop("status", None)
     meta = made["metadata"] = {key: value for key, value in made["metadata"].items() if key not in _OF_THE_SERVER}
@@ -212,7 +212,7 @@ def _without_defaults(spec: dict[str, Any]) -> None:
     for field, value in _POD_DEFAULTS.items():
         if spec.get(field) == value:
             del spec[field]
-    spec.pop("priority", None)  # the API server derives the priority from priorityClassName
+    spec.pop("priority", None)  # the API server sets the priority from priorityClassName
     spec["tolerations"] = [each for each in spec.get("tolerations") or () if each not in _ADDED_TOLERATIONS]
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         for field, value in _CONTAINER_DEFAULTS.items():
@@ -221,7 +221,7 @@ def _without_defaults(spec: dict[str, Any]) -> None:
 
 
 def _without_binding(meta: dict[str, Any], spec: dict[str, Any]) -> None:
-    """Remove the fields of a claim that the volume controller, the scheduler and the API server have added."""
+    """Remove the fields of a claim that the volume controller, the scheduler and the API server add."""
     spec.pop("volumeName", None)
     annotations, finalizers = meta.pop("annotations", None) or {}, meta.pop("finalizers", None) or ()
     if left := {name: text for name, text in annotations.items() if not name.startswith(_OF_BINDING)}:
@@ -239,7 +239,7 @@ def diff(before: Raw, after: Raw) -> str:
 
 
 def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
-    """Return the operations of a JSON patch that changes one value to the other."""
+    """Return the operations of a JSON patch that changes one value into the other."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in before:
             inner = f"{path}/{escaped(key)}"

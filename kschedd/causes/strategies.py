@@ -1,4 +1,4 @@
-"""Rollouts: strategies that need no more room or quota than the old pods use, and restarts."""
+"""Rollouts: strategies that need no additional resources or quota, and restarts."""
 
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ _RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 
 
 def in_place(workload: ExaminedWorkload) -> list[RemedyOption]:
-    """Return the options that remove old pods before creating new ones; options with one pod at a time come first."""
+    """Return the options that delete old pods before creating new pods; options with one pod at a time are first."""
     recreate = RemedyOption("remove the old pod first (strategy Recreate)", edit=_recreating)
     one_by_one = RemedyOption("replace pods one by one (maxSurge 0, maxUnavailable 1)", edit=_one_by_one)
     return [recreate, one_by_one] if workload.wanted == 1 else [one_by_one, recreate]
@@ -22,8 +22,8 @@ def in_place(workload: ExaminedWorkload) -> list[RemedyOption]:
 def beside_missing(workload: ExaminedWorkload, option: RemedyOption) -> list[RemedyOption]:
     """Return the option combined with a rollout that proceeds although replicas are already missing.
 
-    Old pods are removed first, because they may occupy the nodes of the new ones. Afterwards the previous strategy is
-    restored; otherwise a later rollout would remove as many pods at a time.
+    Old pods are deleted first, because they may occupy the nodes of the new pods. Afterwards the previous strategy is
+    restored, so that later rollouts do not delete as many pods at a time.
     """
     missing = workload.wanted - len(workload.scheduled)
     if workload.kind != "Deployment" or missing < 1 or not workload.scheduled:

@@ -1,8 +1,8 @@
-"""Trials of remedies: the commands are run on a fork of the cluster, and its virtual time passes.
+"""Trials of remedies: commands are run on a fork of the cluster, and its virtual time advances.
 
-A trial succeeds if every wanted replica has a node within 300 s and the same pods still have one 120 s later. No other
-pod may lose its node or remain pending because of the remedy. The `baseline`, a fork without any change, shows which
-pods would have lost their nodes anyway.
+A trial succeeds if all wanted replicas have a node within 300 s and the same pods still have one 120 s later. No other
+pod may lose its node or remain pending because of the remedy. The `baseline`, a fork without changes, shows which pods
+would lose their nodes without the remedy.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,17 +32,17 @@ _STAYS_S: Final = 120.0  # further virtual seconds during which no pod may lose 
 class TrialOutcome:
     """`wanted` and `scheduled` are numbers of pods of the workload.
 
-    `refused` is the message of a rejected command; "" if none was rejected.
+    `refused` is the message of a rejected command, or "".
     """
 
     wanted: int
     scheduled: int
-    stays: bool  # whether the same pods had nodes at the start and at the end of the second period
+    stays: bool  # True if the same pods had nodes at the start and at the end of the second period
     pending: int = 0
     displaced: Sequence[str] = ()
     refused: str = ""
-    changed: Mapping[str, str] = attrs.field(factory=dict)  # the node at the end, or "", of each pod that was written
-    waiting: Collection[str] = ()  # pods of other workloads that were written and have no node at the end
+    changed: Mapping[str, str] = attrs.field(factory=dict)  # by changed pod: its node at the end, or ""
+    waiting: Collection[str] = ()  # changed pods of other workloads that have no node at the end
 
     @property
     def solves(self) -> bool:
@@ -71,9 +71,9 @@ def _node_of(pod: Object | None) -> str:
 
 
 class Trials:
-    """Runs trials of one cluster. Each trial has its own fork, which is dropped at the end of the trial.
+    """Runs trials for one cluster. Each trial has its own fork, which is deleted afterwards.
 
-    `moving` holds the uids of pods that may move, `leaving` the node that they are meant to leave."""
+    `moving` contains the uids of pods that may move, and `leaving` is the node that they should leave."""
 
     def __init__(
         self,
@@ -100,17 +100,17 @@ class Trials:
         outcome = self._run(steps)
         if not outcome.solves:
             return outcome
-        # Compare with the baseline only if the remedy works, because a comparison takes time.
+        # a comparison with the baseline takes time, so it is made only if the remedy works
         return attrs.evolve(outcome, displaced=sorted({*self._lost(outcome.changed), *self._left_waiting(outcome)}))
 
     def _left_waiting(self, outcome: TrialOutcome) -> Iterator[str]:
-        """Yield pods of other workloads that the trial created but left pending, as a DaemonSet's for a new node."""
+        """Yield pods of other workloads that the trial created and left pending, such as a DaemonSet's pods."""
         for key in set(outcome.waiting) - set(self.baseline.waiting):
             if self._engine.store.find("Pod", *key.split("/", 1)) is None:
                 yield key
 
     def _lost(self, changed: Mapping[str, str]) -> Iterator[str]:
-        """Yield the present pods of other workloads that lost their node, but would have kept it without the remedy."""
+        """Yield the pods of other workloads that lost their node because of the remedy."""
         mine = {pod.uid for pod in self._workload.pods} | set(self._moving)
         kept = self.baseline.changed
         for key in changed.keys() | kept.keys():
@@ -158,7 +158,7 @@ class Trials:
             changed = {key: _node_of(engine.store.find("Pod", *key.split("/", 1))) for key in keys}
             after = {pod.uid for pod in now.scheduled}
             at_end(engine)
-            # For a PodGroup, its minimum number of pods is enough.
+            # for a PodGroup, its minimum number of pods is enough
             left = 0 if now.kind == POD_GROUP else len(now.pending) + now.outdated
             left += len(pods_to_move(engine, self._leaving)) if self._leaving else 0
             waiting = self._waiting(engine, [key for key, node in changed.items() if not node], now)
@@ -168,7 +168,7 @@ class Trials:
             cluster.engine.close()
 
     def _waiting(self, engine: Engine, keys: Iterable[str], own: ExaminedWorkload) -> list[str]:
-        """Return the pending pods among these, without the pods of the workload."""
+        """Return the pending pods among these that do not belong to the workload."""
         found = (engine.store.find("Pod", *key.split("/", 1)) for key in keys)
         mine = {pod.uid for pod in own.pods}
         return [

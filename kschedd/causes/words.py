@@ -1,11 +1,11 @@
-"""Text for numbers and lists in the sentences of causes."""
+"""Text for numbers and lists in descriptions of causes."""
 
 from collections.abc import Collection, Sequence
 from heapq import nsmallest
 from typing import Final
 
 _MOST_JOINED: Final = 8
-_LONGEST: Final = 1_000  # longest sentence in characters; names in it may be of any length
+_LONGEST: Final = 1_000  # maximum number of characters in a sentence; names in it may have any length
 
 
 def cut(text: str) -> str:
@@ -37,7 +37,10 @@ def suitable(number: int, word: str = "node") -> str:
 
 
 def joined(words: Sequence[str], last: str = "and") -> str:
-    """Return `a`, `a and b` or `a, b and c`. Of a long list return the first items and the number of further ones."""
+    """Return `a`, `a and b` or `a, b and c`.
+
+    For a long list, return the first items and the number of further items.
+    """
     if len(words) > _MOST_JOINED:
         words = [*words[: _MOST_JOINED - 1], f"{len(words) - _MOST_JOINED + 1:,} more"]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"

@@ -1,7 +1,7 @@
-"""The examined workload, which is named or owns a pod: its object, its pods, its wanted number of pods, its template.
+"""The examined workload: its object, its pods, its wanted number of pods, and its template.
 
-The workload is the outermost owner in the store, such as the Deployment of a ReplicaSet's pod. A pod without an owner
-is its own workload. A PodGroup is a workload if its pods wait for each other.
+The workload is the outermost owner, such as the Deployment of a ReplicaSet's pod. A pod without an owner is a workload
+by itself. A PodGroup is a workload if its pods wait for each other.
 """
 
 import copy
@@ -28,7 +28,7 @@ _DEEPEST: Final = 4  # owners above a pod
 
 @attrs.frozen(eq=False)
 class ExaminedWorkload:
-    """`pods` holds the pods that have not finished, sorted by name. `jobs`: of a CronJob."""
+    """`pods` contains the unfinished pods, sorted by name. `jobs`: of a CronJob."""
 
     obj: Object
     pods: Sequence[Pod]
@@ -45,7 +45,7 @@ class ExaminedWorkload:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The field names that lead to the pod's spec in the manifest."""
+        """The fields of the manifest on the path to the pod's spec."""
         return (*POD_TEMPLATES[self.kind], "spec") if self.kind in POD_TEMPLATES else ("spec",)
 
     @property
@@ -95,12 +95,12 @@ class ExaminedWorkload:
 
     @property
     def missing(self) -> int:
-        """Return the number of wanted pods that its controller has not created."""
+        """Return the number of wanted pods that the controller has not created."""
         return max(0, self.wanted - len(self.pods))
 
     @property
     def outdated(self) -> int:
-        """Return the number of pods that a Deployment's rollout has still to create; 0 while the rollout is paused."""
+        """Return the number of pods that a Deployment's rollout must still create; 0 if the rollout is paused."""
         status, spec = self.obj.raw.get("status") or {}, self.spec
         if self.kind != "Deployment" or spec.get("paused") or self.pending:
             return 0
@@ -126,7 +126,7 @@ class ExaminedWorkload:
 
 
 def root_of(store: ClusterReader, obj: Object) -> Object:
-    """Return the outermost owner of an object in the store; the object itself if it has none."""
+    """Return the outermost owner of an object; the object itself if it has none."""
     for _ in range(_DEEPEST):
         owner = _owner(store, obj)
         if owner is None:
@@ -185,7 +185,7 @@ def _owner(store: ClusterReader, obj: Object) -> Object | None:
 
 
 def _selected(store: ClusterReader, owner: Object) -> list[Pod]:
-    """Return the pods without an owner that the workload selects, such as pods that it has not adopted."""
+    """Return the pods without an owner that the workload's selector matches."""
     stated = owner.spec.get("selector")
     if not stated:
         return []
@@ -195,7 +195,7 @@ def _selected(store: ClusterReader, owner: Object) -> list[Pod]:
 
 
 def pods_below(store: ClusterReader, owner: Object) -> Iterator[Pod]:
-    """Yield the pods of the owner, and the pods of the workloads that it owns."""
+    """Yield the pods that the owner, or a workload that it owns, controls."""
     for owned in store.owned_by(owner.uid):
         if isinstance(owned, Pod):
             yield owned

@@ -1,4 +1,4 @@
-"""Answers of `scheduler.explain` and `scheduler.explain_group`: why a pod or a PodGroup has its nodes or none."""
+"""Answers of `scheduler.explain` and `scheduler.explain_group`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -20,9 +20,9 @@ class DecisionAnswer:
     * `time` is the time of the attempt, in UTC, such as 2025-01-01T00:00:00Z. `pod`: namespace/name.
     * `attempt` numbers the pod's attempts from 1.
     * `feasible` contains the nodes that passed all filters. `ties` contains the feasible nodes with the highest total
-      score, `score`.
-    * `message` is the reason why the pod got no node; "" if it got one.
-    * `nominated_node` is the node that preemption frees for the pod; "" if there is none.
+      score (`score`).
+    * `message` is the reason why the pod got no node, or "".
+    * `nominated_node` is the node that preemption frees for the pod, or "".
     * `took_us` is the duration in microseconds; 0 in virtual time.
     """
 
@@ -41,7 +41,7 @@ class DecisionAnswer:
 
 @attrs.frozen
 class Rejection:
-    """The rejection of a pod, or of a node for the pod, by a plugin."""
+    """A plugin's rejection of a pod, or of a node."""
 
     plugin: str
     code: str

@@ -1,17 +1,17 @@
-"""The auditor: checks that no pod stays in the queue's unschedulable set although it would fit.
+"""The auditor: finds pods that stay among the queue's unschedulable pods although they would fit.
 
-Every unschedulable pod is tried in the present state: a dry run of the filters, which changes nothing. If the pod fits
-and no event for it is in transit, a wake-up was missed: no plugin registered for the change, or a queueing hint
+Each unschedulable pod is tried in the present state by a dry run of the filters, which changes nothing. If the pod fits
+and no event for it is in transit, a wake-up was missed: no plugin is registered for the change, or a queueing hint
 returned QueueSkip. The report contains the events since the pod's last attempt began, and for each event the hints of
 the plugins that rejected the pod. Unnecessary wake-ups are counted from the queue's moves.
 
-Call the auditor when the queue has received all events of the cluster's changes. One pod represents all pods with the
-same signature. If nothing has changed since the last audit, only new signatures are tried, so a simulation may call it
-after every step. Pods rejected by Reserve, Permit or an extender are omitted (`undecided`), because filters do not
-decide about them.
+The queue must have received all events when the auditor is called. For pods with the same signature, only one pod is
+tried. If nothing has changed since the last audit, only pods with new signatures are tried, so that a simulation can
+call the auditor after every step. Pods rejected by Reserve, Permit or an extender are omitted (`undecided`), because
+filters cannot evaluate them.
 
-Reads queue and driver. The auditor owns separate schedulers (same plugins, same cluster) and the recorded events. The
-auditor is attached to a queue as event listener and recorder, and ends with the queue.
+Reads queue and driver. The auditor has its own schedulers, with the same plugins and the same cluster. The auditor is
+an event listener and recorder of a queue.
 """
 
 from collections import deque
@@ -58,9 +58,9 @@ class MissedWakeUp:
     asleep_since: int  # ns
     attempts: int
     rejected_by: tuple[str, ...]
-    events: tuple[HintAnswers, ...]  # events since the pod's last attempt began, oldest first; at most the last 512
+    events: tuple[HintAnswers, ...]  # events since the pod's last attempt began, oldest first, at most 512
     events_missing: bool  # true if older events were dropped
-    upstream_gap: str = ""  # reason why kube-scheduler misses the event as well, if known
+    upstream_gap: str = ""  # known reason why kube-scheduler also misses the event
     version: str = ""  # of kube-scheduler
 
     def __str__(self) -> str:
@@ -108,8 +108,8 @@ class _Event:
 class Auditor:
     """See the module.
 
-    `wakeups` counts wake-ups by result. `missed` contains all reports, at most one for each time that a pod enters the
-    unschedulable pods.
+    `wakeups` counts wake-ups by result. `missed` contains all reports, at most one for each time that a pod becomes
+    unschedulable.
     """
 
     def __init__(self, queue: SchedulingQueue, driver: SchedulingDriver) -> None:
@@ -122,10 +122,11 @@ class Auditor:
         self.tried = 0  # dry runs made so far
         self._events: deque[_Event] = deque(maxlen=_EVENTS_KEPT)
         self._heard = 0
-        self._popped: dict[str, int] = {}  # uid -> number of events received before its attempt began
-        self._schedulers: dict[str, tuple[Scheduler, Scheduler]] = {}  # name -> (machine's, auditor's)
+        self._popped: dict[str, int] = {}  # uid -> number of events received before the attempt began
+        # name -> (machine's scheduler, auditor's scheduler)
+        self._schedulers: dict[str, tuple[Scheduler, Scheduler]] = {}
         self._seen_at: Hashable = None
-        self._fits_nowhere: set[Hashable] = set()  # kinds of pods that fit on no node in the state `_seen_at`
+        self._fits_nowhere: set[Hashable] = set()  # kinds of pods that fit on no node, in the state `_seen_at`
         self._reported: set[tuple[str, int]] = set()  # uid, attempts
         queue.event_listener = self._listen
         self._before = queue.recorder
@@ -171,17 +172,17 @@ class Auditor:
         return found
 
     def _state(self) -> Hashable:
-        """Return all state that a filter's verdict depends on; equal states give equal verdicts."""
+        """Return all state on which the filters' verdicts depend."""
         schedulers = tuple(map(id, self.machine.schedulers.values()))
         versions = self.machine.cluster.versions
-        # In-tree filters do not read the fields in which versions of a pod with equal signatures differ.
+        # In-tree filters read no field in which pods with equal signatures differ.
         updates = versions.pod_updates.at if self.machine.registry.added else 0
         return versions.last, updates, self.nominator.version, schedulers
 
     def _to_try(self, pods: Collection[QueuedPod]) -> Iterator[tuple[list[QueuedPod], Hashable]]:
         """Yield groups of pods with the same signature.
 
-        Only the first pod of a group is tried, and its result applies to the group. The signature is None if a pod of
+        Only the first pod of a group is tried; its result applies to the whole group. The signature is None if a pod of
         the group is omitted.
         """
         one = next(iter(pods))
@@ -190,7 +191,7 @@ class Auditor:
             self.undecided += 1
             return
         spec = one.pod.pod_spec
-        alone = bool(spec.volumes or spec.resource_claims)  # the names of its claims may be derived from the pod's name
+        alone = bool(spec.volumes or spec.resource_claims)  # the names of its claims may contain the pod's name
         nominator = self.nominator
         kind = (one.pod.signature.id, one.unschedulable_plugins, one.pending_plugins)
         if not alone and not nominator and kind in self._fits_nowhere:
@@ -199,8 +200,7 @@ class Auditor:
         for entry in pods:
             if self.machine.skips(entry.pod):
                 continue
-            # A pod's own nomination does not count against the pod, but nominations of other pods with its signature
-            # do.
+            # A pod's own nomination must not be added, but nominations of other pods with its signature must.
             if alone or nominator.node_of(entry.uid):
                 yield [entry], None
             else:
@@ -210,7 +210,7 @@ class Auditor:
 
     @staticmethod
     def _judged_by_filters(scheduler: Scheduler, entry: QueuedPod) -> bool:
-        """Return whether only filters rejected the pod, according to its rejecting plugins."""
+        """Return whether all plugins that rejected the pod are filters."""
         profile = scheduler.profile
         filtering = {filter_.name for filter_ in profile.filters} | {p.name for p in profile.at(PRE_FILTER)}
         permitting = {plugin.name for plugin in profile.at(PERMIT)}
@@ -218,7 +218,7 @@ class Auditor:
         return rejecting <= filtering - permitting | {p.name for p in profile.at(PRE_ENQUEUE)}
 
     def _node_for(self, pod: Pod) -> str:
-        """Return a node on which the pod passes all filters now; "" if none."""
+        """Return a node on which the pod currently passes all filters, or ""."""
         scheduler = self._scheduler(pod.scheduler_name)
         assert scheduler is not None, "only pods of a profile are tried"
         self.tried += 1
@@ -227,7 +227,7 @@ class Auditor:
         return result.node_name if isinstance(result, ScheduleResult) else ""
 
     def _will_be_woken(self, entry: QueuedPod) -> bool:
-        """Return whether the end of a binding in progress will be an event that wakes the pod."""
+        """Return whether a binding in progress will cause an event that wakes the pod."""
         decide = self.queue.hints.decide
         return any(
             decide(entry, event, old, new).strategy is not Strategy.SKIP

@@ -14,7 +14,7 @@ from kschedd.printing.columns.ages import span
 
 _AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
 _PREEMPTION: Final = re.compile(r"\.? (?:no new claims [a-z ]+, |still not schedulable, )?preemption: .*", re.DOTALL)
-_LONGEST_ATTEMPT_S: Final = 60.0  # longest age of a current condition, measured from the latest time in the dump
+_LONGEST_ATTEMPT_S: Final = 60.0  # maximum age of a current condition, relative to the latest time in the dump
 
 
 def dumped_message(
@@ -22,7 +22,7 @@ def dumped_message(
 ) -> Dumped | None:
     """Return the dump's message and the comparison; None if the pod was not pending in a dump.
 
-    `message` is the explanation's own message, regardless of scheduling gates.
+    `message` is the explanation's message without scheduling gates.
     """
     condition = dumped_condition(pod)
     if condition is None:
@@ -66,7 +66,7 @@ def _why(
 
 
 def of_nodes(message: str) -> str:
-    """Return the message for the nodes, without the part about preemption."""
+    """Return the part of the message about nodes, without preemption."""
     return _PREEMPTION.sub("", message).rstrip(". ")
 
 

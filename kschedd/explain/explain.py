@@ -1,13 +1,13 @@
-"""Explanations of why a pod is on its node, or why it has no node. Remedies are in `kschedd.causes`.
+"""Explanations of why a pod is on its node, or why it has none. Remedies are in `kschedd.causes`.
 
 `explain` evaluates every node with every plugin of the pod's profile in the present state, and returns an
-`Explanation`. A pod that has a node is evaluated as if it were not on that node. Other changes since the pod's attempt
-are not undone, so nodes may have more or less free room than during the attempt. The record of the pod's real attempt
-is included.
+`Explanation`. A pod with a node is evaluated as if it were not on that node. Other changes since the pod's attempt are
+not undone, so nodes may have more or fewer free resources than at that time. The record of the pod's last attempt is
+included.
 
-The cluster is not changed: `explain` works on a fork (`explain.fork`) with separate plugins and search start, and lists
-ties instead of breaking them. The owner of the state machine calls `begin` between two attempts; `finish`, the longer
-part, runs in any thread. `explain` calls both.
+The cluster does not change: `explain` works on a fork (`explain.fork`) with separate plugins and search start, and
+lists ties instead of breaking them. Call `begin` between two attempts; `finish`, which takes longer, may run in any
+thread. `explain` calls both.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ from kschedd.scheduling.records import AttemptRecord
 
 @attrs.define(eq=False)
 class NoProfile(KscheddError):
-    """The pod's scheduler is not configured in this cluster."""
+    """The error if the pod's schedulerName has no profile."""
 
     pod: str
     scheduler_name: str
@@ -70,12 +70,15 @@ def explain(
     recorded: DecisionAnswer | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Explanation:
-    """See the module. `recorded`: the record of the attempt that placed the pod. `clock` (seconds) times each step."""
+    """See the module.
+
+    `recorded` is the record of the attempt that placed the pod. `clock` (seconds) times each step.
+    """
     return finish(begin(machine, pod, nominated), recorded=recorded, clock=clock)
 
 
 def begin(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
-    """Return the inputs of an explanation: the fork and the state of the pod. Raises NoProfile."""
+    """Return the inputs of an explanation: the fork, and the pod's state. Raises NoProfile."""
     if pod.scheduler_name not in machine.schedulers:
         raise NoProfile(pod.key, pod.scheduler_name, tuple(machine.schedulers))
     return fork_for(machine, pod, nominated)
@@ -87,7 +90,7 @@ def of_past(fork: Fork, past: Past, observed: int) -> Fork:
 
 
 def no_longer_kept(record: AttemptRecord, decision: DecisionAnswer, why: str) -> Explanation:
-    """Return the explanation of an attempt whose cluster cannot be restored: only the record of the attempt."""
+    """Return an explanation that only contains the attempt's record, because its cluster cannot be restored."""
     return Explanation(
         pod=record.pod,
         node=record.node or None,
@@ -183,7 +186,7 @@ _WITHOUT_PODS: Final = (
 
 
 class _Explaining:
-    """An explanation in progress, with a separate scheduler."""
+    """An explanation in progress, with its own scheduler."""
 
     def __init__(self, scheduler: Scheduler, fork: Fork, clock: Callable[[], float] | None) -> None:
         self._scheduler = scheduler
@@ -214,7 +217,7 @@ class _Explaining:
         chosen, ties = self._choice(feasible, scores)
         message = outcome.message if isinstance(outcome, FitError) else ""
         if isinstance(outcome, FitError) and outcome.status.code == Code.ERROR:
-            chosen, ties = None, []  # a score is out of range, and is shown unchanged
+            chosen, ties = None, []  # a score is out of range, and is shown as it is
         if failure is not None:
             message = failure.message
         enough = self._enough(verdicts)
@@ -349,7 +352,7 @@ class _Explaining:
                 continue
             raw, weighted = scores.raw[score.name], scores.weighted[score.name]
             if raw.min() == raw.max() and weighted.min() == weighted.max():
-                # Most plugins reject all nodes for the same reasons, so one copy is enough.
+                # Usually all nodes have the same scores, so one copy is enough.
                 raw, weighted = raw[:1], weighted[:1]
             normalized = (weighted // max(score.weight, 1)).tolist()
             each = zip(raw.tolist(), normalized, weighted.tolist(), strict=True)

@@ -1,7 +1,7 @@
 """CalledExtenders: the calls of extenders during an explanation's attempt, with the extenders' answers.
 
-An explanation's attempt calls extenders as any attempt does. Each answer is stored, so no extender is called twice. In
-verdicts and scores, an extender is named by its URL where a plugin is named by its name.
+Answers are stored, so that no extender is called twice. In verdicts and scores, an extender's URL is used like a
+plugin's name.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ UNSAID = "the extender did not answer with this node"
 
 
 class CalledExtenders:
-    """An attempt is run through `attempt`, which records the extender calls."""
+    """The attempt must be run through `attempt`, which records the calls."""
 
     def __init__(self, extenders: Sequence[HTTPExtender], pod: Pod) -> None:
         self._extenders = [extender for extender in extenders if extender.is_interested(pod)]
@@ -36,7 +36,7 @@ class CalledExtenders:
     def attempt(self, work: Work[T]) -> T:
         """Run an attempt to its end.
 
-        Extenders that the attempt calls together are called concurrently, as in the daemon.
+        If an attempt calls several extenders together, they are called concurrently, as in the daemon.
         """
         return drive(self._together(work), self._answer)
 
@@ -63,7 +63,7 @@ class CalledExtenders:
 
     @property
     def lose_pods(self) -> bool:
-        """Return whether nodes are scored without their pods, as an extender answered with Node objects."""
+        """Return whether nodes are scored without their pods, because an extender returned Node objects."""
         return any(extender.loses_pods(answer) for extender, answer in self._filtered())
 
     def _answer(self, shard: Callable[[], Any]) -> Any:

@@ -1,10 +1,10 @@
 """The input of an explanation: a fork of the present cluster, with the pod as if it had no node.
 
-The owner of the cluster calls `fork_for` between two attempts. `fork_for` copies columns and lists, which takes a few
+Call `fork_for` between two attempts of the scheduler. `fork_for` copies columns and lists, which takes a few
 milliseconds. `scheduler_on` and everything after it may run in another thread while the cluster continues, because the
 two share no mutable state.
 
-If the pod has a node, it is removed from the fork: counts and columns are as if it had never been on the node. The
+If the pod has a node, it is removed from the fork, so that counts and columns are as if it had never been there. The
 pod's volumes and claims remain bound and allocated.
 
 Plugins of the fork are new instances with the same arguments. The state that in-tree plugins assumed for pods being
@@ -32,9 +32,9 @@ from kschedd.scheduling.profiles.profile import build_profile
 
 @attrs.frozen(eq=False)
 class Fork:
-    """`known` is the pod as it is counted on its node, if any.
+    """`known` is the pod with its node, if any.
 
-    `permit_plugins` are the plugins at which the pod waits in Permit.
+    `permit_plugins` are the plugins for which the pod waits at Permit.
     """
 
     pod: Pod
@@ -44,11 +44,11 @@ class Fork:
     handle: Handle
     config: Config
     registry: Registry
-    start: int  # the row where the next search begins
+    start: int  # row at which the next search begins
     nominated: Nominated
     permit_plugins: tuple[str, ...] = ()
-    past: Past | None = None  # the attempt whose cluster is restored; None: the present cluster
-    observed: int = 0  # the version of the store up to which the cluster has seen all writes
+    past: Past | None = None  # attempt whose cluster is restored; None: the present cluster
+    observed: int = 0  # store version up to which the scheduler has observed all writes
 
 
 def without_node(pod: Pod) -> Pod:
@@ -59,7 +59,7 @@ def without_node(pod: Pod) -> Pod:
 def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
     """Return a fork for a pod whose profile exists.
 
-    The owner of the state machine calls this function between two attempts.
+    Call this function between two attempts of the scheduler.
     """
     judged = without_node(pod)
     cluster = machine.cluster.fork()
@@ -68,7 +68,7 @@ def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork
     promised = {node: tuple(pods) for node, pods in nominated.items()}
     handle.nominated_pods = lambda node_name: promised.get(node_name, ())
     handle.evicting = lambda uid: evicting and uid == pod.uid
-    # Plugins that look up a pod by this key get the evaluated pod, even if another version of it is stored.
+    # Plugins that look up a pod by this key get the evaluated pod, even if another version is stored.
     handle.current_pod = lambda key: judged if key == judged.key or real is None else real(key)
     known = cluster.pod(pod.uid) if pod.uid else None
     start = machine.schedulers[pod.scheduler_name].start.index
@@ -80,7 +80,7 @@ def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork
 def scheduler_on(fork: Fork) -> Scheduler:
     """Return the scheduler of the pod's profile on the fork, with the pod removed from its node.
 
-    The owner of the fork calls this function once.
+    Call this function once per fork.
     """
     counts = fork.cluster.counts
     assert isinstance(counts, ForkedCounts), "a fork's counts are expected"

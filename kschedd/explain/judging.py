@@ -1,8 +1,8 @@
-"""The verdict of every filter on every node, not only of the first filter that rejects it.
+"""All filters' verdicts on every node.
 
 The scheduler stops at the first rejection of a node. An explanation needs all rejections, to list every requirement
-that the pod does not meet. Plugins are called without a cache. The status of a plugin that raises is Error, as in an
-attempt.
+that the pod does not meet. Plugins are called without a cache. A plugin that raises an exception gives the status
+Error, as in an attempt.
 
 Nodes with nominated pods are evaluated as upstream does: first with the nominated pods, then, if the pod fits, without.
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
@@ -23,7 +23,7 @@ from kschedd.scheduling.filtering.filters import Filters, plain_shard
 from kschedd.scheduling.nominations.counted import NominatedByRow
 from kschedd.scheduling.profiles.profile import EnabledFilter, EvaluationStyle
 
-_WIDEST: Final = 1 << 32  # more combinations of codes than this are numbered again, by those that occur
+_WIDEST: Final = 1 << 32  # above this number, combinations of codes are numbered by occurrence
 
 Tick = Callable[[str, str], None]
 """A function called after each step, with its extension point and plugin."""
@@ -33,12 +33,12 @@ Tick = Callable[[str, str], None]
 class NodeVerdict:
     """All rejections of one node in the profile's order; empty if the pod fits on the node.
 
-    Nodes with equal rejections share the object.
+    Nodes with equal rejections share one object.
     """
 
     row: int
     rejections: tuple[Status, ...] = ()
-    nominated: tuple[Pod, ...] = ()  # the counted nominated pods, if the node is rejected because of them
+    nominated: tuple[Pod, ...] = ()  # nominated pods that were added, if the node is rejected because of them
 
 
 def judge(
@@ -61,7 +61,7 @@ def judge(
 def judge_alike(
     filters: Filters, state: CycleState, pod: Pod, rows: Rows, tick: Tick
 ) -> list[tuple[tuple[Status, ...], Rows]]:
-    """Return the rows grouped by equal verdicts, in the order of the first of each; nominated pods are not counted."""
+    """Return the rows grouped by equal verdicts, each group by its first row; nominated pods are ignored."""
     numbers, width = np.zeros(len(rows), dtype=np.int64), 1
     columns = _columns(filters, state, pod, rows, tick)
     for column in columns:
@@ -98,7 +98,7 @@ def _columns(filters: Filters, state: CycleState, pod: Pod, rows: Rows, tick: Ti
 
 
 def any_passes(filters: Filters, state: CycleState, pod: Pod, rows: Rows) -> bool:
-    """Return whether every filter passes on one of these rows; nominated pods are not counted."""
+    """Return whether all filters pass on one of these rows; nominated pods are ignored."""
     table = filters.cluster.table
     called = [filter_ for filter_ in filters.profile.filters if filter_.name not in state.skip_filter]
     per_node = [filter_ for filter_ in called if filter_.style is EvaluationStyle.PER_NODE]
@@ -148,7 +148,7 @@ def _call_filter(filter_: EnabledFilter, state: CycleState, pod: Pod, table: Nod
         if codes is None:
             return None
         words: dict[int, Status | None] = {0: None}
-        # np.unique is not used: its first call loads numpy.ma, which takes 15 ms.
+        # `np.unique` would load numpy.ma on its first call, which takes 15 ms.
         for code in sorted(set(codes.tolist())):
             if code:
                 words[code] = filter_.vector.code_status(state, pod, code).by(filter_.name)
@@ -160,7 +160,7 @@ def _call_filter(filter_: EnabledFilter, state: CycleState, pod: Pod, table: Nod
 def _with_nominated(
     filters: Filters, state: CycleState, pod: Pod, row: int, nominated: tuple[Pod, ...]
 ) -> tuple[Status, ...]:
-    """Return the filters' verdict on a row, with the pods nominated to the row's node present."""
+    """Return the filters' verdict on a row with its nominated pods added."""
     copy = filters.cluster.table.copy_rows([row])
     own = state.clone()
     notified = filters.pre_filter_extensions(own)

@@ -31,7 +31,7 @@ _UNTIMED: Final[Tick] = lambda point, plugin: None  # noqa: E731
 
 
 class Judgment:
-    """See the module. The fork cannot be used for another judgment; `scheduler` works on the fork."""
+    """See the module. The fork cannot be used for another judgment, because `scheduler` uses it."""
 
     def __init__(self, fork: Fork, scheduler: Scheduler | None = None, tick: Tick = _UNTIMED) -> None:
         self._fork = fork
@@ -48,7 +48,7 @@ class Judgment:
 
     @property
     def counts(self) -> ForkedCounts:
-        """The counts of the fork's pods; the filters may have computed some of them already."""
+        """The pod counts of the fork; filters may already have computed some of them."""
         counts = self._scheduler.cluster.counts
         assert isinstance(counts, ForkedCounts), "a judgment works on a fork"
         return counts
@@ -96,14 +96,14 @@ class Judgment:
 
     @property
     def pod_group(self) -> str:
-        """`namespace/name` of the pod's group; "" if the pod has no group, or this version does not schedule groups."""
+        """`namespace/name` of the pod's group; "" without one, or if the version does not schedule groups."""
         return self._pod.pod_group if self._profile.rules.pod_groups else ""
 
     @cached_property
     def state(self) -> CycleState:
         """The cycle state that the filters share.
 
-        With extenders the attempt runs first, because their answers may change the state.
+        With extenders the attempt runs first, because their answers may change this state.
         """
         if self._scheduler.extenders:
             assert self.outcome is not None
@@ -128,9 +128,9 @@ class Judgment:
 
     @cached_property
     def alike(self) -> Sequence[tuple[Reasons, Sequence[str]]]:
-        """The nodes grouped by equal rejections.
+        """The nodes, grouped by equal rejections.
 
-        The first plugin of a group is the one that the scheduler's message names.
+        The first plugin of each group is the one in the scheduler's message.
         """
         names = self._table.names
         if self._simple and "verdicts" not in vars(self):
@@ -148,7 +148,7 @@ class Judgment:
 
     @property
     def _simple(self) -> bool:
-        """Return whether the filters alone decide, on every node."""
+        """Return whether the filters alone decide."""
         pre_filtered = self.pre_filtered
         return not (
             self._scheduler.extenders
@@ -160,7 +160,7 @@ class Judgment:
     @cached_property
     def fits(self) -> bool:
         """Return whether the pod would get a node."""
-        if self._scheduler.extenders:  # the last extender may reject the last feasible node
+        if self._scheduler.extenders:  # the extenders may reject the last feasible node
             return not self.message
         if "alike" in vars(self):
             return any(not reasons for reasons, _ in self.alike)

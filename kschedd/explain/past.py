@@ -1,11 +1,11 @@
-"""Restoration of the cluster as an earlier attempt saw it: a fork undoes the later writes.
+"""Restoration of the cluster of an earlier attempt: later writes are undone on a fork.
 
-For this purpose only attempt records are stored. Each record contains the pod and the store version that the scheduler
-had processed. The store's log contains the later writes, as far back as the log reaches. Pods that were assumed at that
-time and bound by a later write are found in the records of earlier attempts.
+Only attempt records are stored for this purpose. Each record contains the pod and the store version that the scheduler
+had processed. The later writes are in the store's log, unless it has dropped them. Pods that were assumed at that time
+and bound later are found in the records of earlier attempts.
 
-The owner of records and log creates a `Past`; `rewind` works on a fork, in any thread. The configuration of that time,
-the visiting order of nodes and the state of out-of-tree plugins are not restored.
+`rewind` works on a fork, in any thread. The configuration, the visiting order of nodes and the state of out-of-tree
+plugins are not restored.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from kschedd.store.objects.log import WatchEvent
 
 @attrs.frozen(eq=False)
 class Past:
-    """`before`: the records up to the attempt, oldest first.
+    """`before` contains the records up to the attempt, oldest first.
 
     `since` contains the writes after the version that the attempt had processed.
     """
@@ -31,7 +31,7 @@ class Past:
     since: Sequence[WatchEvent]
 
     def rewind(self, cluster: SchedulerCache, observed: int) -> None:
-        """Undo the later writes in a fork whose cache has processed the writes up to `observed`."""
+        """Undo the later writes in a fork whose cache contains the writes up to `observed`."""
         undone = [event for event in self.since if event.version <= observed]
         placed = _placed(self.before)
         for assumed in cluster.assumed_pods():
@@ -50,7 +50,7 @@ class Past:
                 cluster.assume(pod, node_name)
 
     def nominated(self, now: Nominated) -> Nominated:
-        """Return the nominations at the time of the attempt, computed from the present nominations."""
+        """Return the nominations at the time of the attempt, derived from the present nominations."""
         by_uid = {pod.uid: pod for pods in now.values() for pod in pods}
         for event in reversed(self.since):
             if not isinstance(event.new, Pod):
@@ -66,7 +66,7 @@ class Past:
 
 
 def _placed(records: Iterable[AttemptRecord]) -> dict[str, tuple[Pod, str]]:
-    """Return the node found for each pod, by UID, without pods whose binding failed."""
+    """Return the selected node of each pod by UID, without pods whose binding failed."""
     found: dict[str, tuple[Pod, str]] = {}
     for record in records:
         if record.of_binding:

@@ -1,4 +1,4 @@
-"""Explanation of the placement of a PodGroup's pods, from a run of the group's cycle on a fork."""
+"""Explanation of a PodGroup's scheduling, from a run of its cycle on a fork."""
 
 import attrs
 
@@ -38,9 +38,9 @@ class GroupFork:
 
 
 def begin_group(machine: SchedulingMachine, nominator: Nominator, key: str) -> GroupFork | None:
-    """Return a fork for the group; None if neither the group nor a pod of the group exists.
+    """Return a fork for the group; None if neither the group nor any of its pods exists.
 
-    The owner of the machine calls this function between two attempts.
+    Call this function between two attempts of the scheduler.
     """
     if machine.groups.object(key) is None and not machine.groups.pods(key):
         return None
@@ -67,7 +67,7 @@ def explain_group(fork: GroupFork) -> GroupExplanation:
 
 
 class _Explaining:
-    """An explanation in progress, with a separate state machine."""
+    """An explanation in progress, with its own state machine."""
 
     def __init__(self, machine: SchedulingMachine, nominator: Nominator, key: str) -> None:
         self._machine, self._nominator, self._key = machine, nominator, key
@@ -128,7 +128,7 @@ class _Explaining:
         return None
 
     def _try(self) -> TriedGroup:
-        """Run the group's cycle on the present cluster."""
+        """Run the group's cycle in the present cluster."""
         waiting = [pod for pod in self._groups.waiting_for_node(self._key) if self._gate(pod) is None]
         entries = order_of_members([self._entry(pod) for pod in waiting])
         counted = self._machine.handle.rules.gangs_counted

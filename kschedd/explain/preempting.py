@@ -1,4 +1,4 @@
-"""The victims of a preemption, and the criterion that chose them, with a comparison of the candidates.
+"""The victims of a preemption, the criterion by which they were chosen, and the other candidates.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption).
 """
@@ -12,9 +12,7 @@ from kschedd.framework.postfilter import Preemption as Details
 from kschedd.scheduling.preemption.dry_run import earliest_start
 
 _SHOWN: Final = 20  # candidates
-_LIFT: Final = (
-    1 << 31
-)  # added to make every priority positive, as upstream does, so a further victim never lowers the sum
+_LIFT: Final = 1 << 31  # added to make every priority positive, as upstream does
 
 _CRITERIA: Final[tuple[tuple[str, Callable[[Candidate], int]], ...]] = (
     ("fewest violated disruption budgets", lambda candidate: candidate.pdb_violations),
@@ -28,7 +26,7 @@ _CRITERIA: Final[tuple[tuple[str, Callable[[Candidate], int]], ...]] = (
 def preemption_answer(node: str, victims: list[str], details: Details | None) -> PreemptionAnswer:
     """Return the description of a preemption on this node.
 
-    `details` is None for an out-of-tree plugin, which does not report its candidates.
+    `details` is None for an out-of-tree plugin, because its candidates are unknown.
     """
     candidates: Sequence[Candidate] = () if details is None else details.candidates
     valued = [(tuple(value(each) for _, value in _CRITERIA), each) for each in candidates]

@@ -1,6 +1,6 @@
 """Bugs of kube-scheduler that kschedd reproduces: `explain` names such a bug for each affected pod.
 
-Sources: the named issues, and the modules that reproduce the bugs (InterPodAffinity, the allocator, quantities).
+Sources: the named issues, and the modules with the bugs (InterPodAffinity, the allocator, quantities).
 """
 
 from collections.abc import Collection, Iterator
@@ -22,10 +22,10 @@ from kschedd.storage.claims import claims_used
 def notes(
     pod: Pod, cluster: SchedulerCache, rules: Rules = DEFAULT.default_rules, balanced: Collection[str] = ()
 ) -> list[str]:
-    """Return sentences about upstream bugs that affect this pod; most pods have none.
+    """Return sentences about upstream bugs that affect this pod; usually none.
 
-    `rules` are the rules of the version in use. `balanced` are the resources that NodeResourcesBalancedAllocation
-    scores.
+    `rules` are the rules of the Kubernetes version in use. `balanced` contains the resources that
+    NodeResourcesBalancedAllocation scores.
     """
     found = [*_overflows(pod)]
     if not rules.namespace_selector_kept:
@@ -76,7 +76,7 @@ def _alternatives(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:
 
 
 def _open_claims(pod: Pod, cluster: SchedulerCache) -> bool:
-    """Return whether claims of the pod still need an allocation of devices."""
+    """Return whether any claim of the pod has no allocation of devices yet."""
     if not pod.pod_spec.resource_claims:
         return False
     try:
@@ -151,6 +151,6 @@ def _overflows(pod: Pod) -> Iterator[str]:
     stated += [(spec.get("resources") or {}).get("requests") or {}, spec.get("overhead") or {}]
     for name, counted in sorted(pod.pod_spec.requests.items()):
         unit = 10**6 if name == "cpu" else 10**9
-        # A sum within int64 is not reported: only rounding makes the counted amount larger.
+        # A sum within int64 is not reported, because it differs only by rounding.
         if sum(nanos(part[name]) for part in stated if name in part) > MAX_INT64 * unit and counted < MAX_INT64:
             yield f"its {name} requests do not fit 64 bits and count as {amount(name, counted)}, as in kube-scheduler"

@@ -1,9 +1,9 @@
 """Known gaps in kube-scheduler's wake-ups, which are not bugs of kschedd.
 
-kschedd reacts to events exactly as kube-scheduler does, so the auditor also finds kube-scheduler's gaps. Each gap is
-an event that may make a pod fit although the plugin that rejected the pod does not react to it. The pod then waits for
-another event or for the timeout. A missed wake-up that no gap explains is a bug of kschedd. Newer releases of
-Kubernetes lack some of the gaps.
+kschedd reacts to events exactly as kube-scheduler does, so the auditor also finds kube-scheduler's gaps. Each gap is an
+event that may make a pod schedulable although the hint of the plugin that rejected it returns QueueSkip. The pod then
+waits for another event or for the timeout. Any other missed wake-up is a bug of kschedd. Newer releases of Kubernetes
+have closed some gaps.
 
 Rules: affinity_wakes_more, any_anti_affinity_wakes, namespace_selector_kept.
 Sources: the named issues; the hints of the plugins as of Kubernetes v1.34 to v1.37 (isSchedulableAfter…).
@@ -60,7 +60,7 @@ class MissedEvent:
 
     @property
     def suits_itself(self) -> bool:
-        """Return whether the pod matches its own affinity, and may therefore be the first pod of its kind."""
+        """Return whether the pod matches its own affinity terms, and may therefore be the first such pod."""
         return self.all_match(self.pod.signature.required_affinity, self.pod)
 
     def pods_on(self, node: Node) -> list[Pod]:
@@ -76,7 +76,7 @@ def _hostile_pod_went(change: MissedEvent) -> bool:
 
 
 def _avoided_by_one_term(change: MissedEvent) -> bool:
-    """Return whether a pod that matched one of several anti-affinity terms went or changed; the hint requires all."""
+    """Return whether a pod that matched an anti-affinity term was deleted or changed; the hint requires all terms."""
     if change.event.resource is not EventResource.ASSIGNED_POD or change.rules.any_anti_affinity_wakes:
         return False
     if change.old is None:
@@ -87,7 +87,7 @@ def _avoided_by_one_term(change: MissedEvent) -> bool:
 
 
 def _friend_went(change: MissedEvent) -> bool:
-    """Return whether the last pod of the required affinity is gone, so that this pod may be the first one."""
+    """Return whether the last pod that the required affinity matched is gone, so that this pod may be the first one."""
     if change.event.resource is not EventResource.ASSIGNED_POD or change.old is None:
         return False
     near = change.pod.signature.required_affinity
@@ -108,13 +108,13 @@ def _selected_by_namespace(change: MissedEvent) -> bool:
 
 
 def _own_labels_changed(change: MissedEvent) -> bool:
-    """Return whether others' anti-affinity no longer matches the pod's labels, or whether its own affinity now does."""
+    """Return whether others' anti-affinity no longer matches the pod's labels, or its own affinity now does."""
     own = isinstance(change.new, Pod) and change.new.uid == change.pod.uid and not change.rules.affinity_wakes_more
     return own and change.old is not None and change.old.labels != change.new.labels
 
 
 def _node_left_a_domain(change: MissedEvent) -> bool:
-    """Return whether a node was deleted or lost its label, and with it pods that match this pod's terms."""
+    """Return whether a node with pods that match this pod's terms was deleted or lost its topology label."""
     if not isinstance(change.old, Node):
         return False
     if change.new is None:
@@ -136,14 +136,14 @@ def _node_came(change: MissedEvent) -> bool:
 
 
 def _pod_began_to_terminate(change: MissedEvent) -> bool:
-    """Return whether a pod began to terminate: it no longer counts for spreading, but only its deletion is an event."""
+    """Return whether a pod began to terminate, so that spreading no longer counts it; only its deletion is an event."""
     if not isinstance(change.new, Pod) or change.old is None or change.new.namespace != change.pod.namespace:
         return False
     return bool(change.new.deletion_timestamp) and not change.old.deletion_timestamp
 
 
 def _node_left_the_count(change: MissedEvent) -> bool:
-    """Return whether a node began or ceased to count for spreading, because labels changed that the pod selects."""
+    """Return whether a changed node began or ceased to be counted for spreading, because the pod selects its labels."""
     if not isinstance(change.old, Node) or not isinstance(change.new, Node):
         return False
     spec = change.pod.pod_spec
@@ -179,7 +179,7 @@ GAPS: tuple[tuple[str, Callable[[MissedEvent], bool], str], ...] = (
 
 
 def gap_for(entry: QueuedPod, event: ClusterEvent, old: Any, new: Any, cluster: SchedulerCache, rules: Rules) -> str:
-    """Return the upstream gap that kept this event from waking the pod; "" if no known gap applies."""
+    """Return the upstream gap that explains why this event did not wake the pod, or ""."""
     rejecting = entry.unschedulable_plugins | entry.pending_plugins
     change = MissedEvent(entry.pod, event, old, new, cluster, rules)
     for plugin, fits, words in GAPS:

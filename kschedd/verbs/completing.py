@@ -27,7 +27,7 @@ from kschedd.verbs.scheduler.config import SETS
 from kschedd.verbs.setting import OBJECT_SETS
 from kschedd.verbs.table import BY_NAME, GROUPS, group_members, short_words, without_program
 
-_MOST_FILES = 5_000  # maximum number of entries of a folder that are read, because the user waits for the result
+_MOST_FILES = 5_000  # maximum number of folder entries to read, because the user is waiting
 
 
 class CompletionNames(Protocol):
@@ -69,7 +69,7 @@ class CompletionNames(Protocol):
         """Return the names of the objects of a kind in a namespace."""
 
     def live(self, state: LiveState, namespace: str) -> Sequence[str]:
-        """Return the names of the objects that are in this state at present."""
+        """Return the names of the objects that are in this state."""
 
     def pending_elsewhere(self, namespace: str) -> Sequence[str]:
         """Return the pods without a node in all other namespaces, as `namespace/name`."""
@@ -106,9 +106,9 @@ def split(line: str) -> tuple[list[str], str]:
 
 @cache
 def parser_of(verb: str) -> VerbParser:
-    """Return the parser of a verb, to look up its flags.
+    """Return the parser of a verb, for its flags.
 
-    Results are cached, because the line is parsed after every key press.
+    The parser is cached, because a line is parsed after every key press.
     """
     return BY_NAME[verb].parser()
 
@@ -122,9 +122,10 @@ def candidates(
     *,
     short: bool = True,
 ) -> list[CompletionCandidate]:
-    """Return completions of the last word of the line, in display order, at most `most` of them.
+    """Return at most `most` completions of the line's last word, in display order.
 
-    `others` are commands that are not verbs, with their help texts. `short`: verbs of groups have short names as well.
+    `others` are commands that are not verbs, with their help texts. With `short`, verbs of groups also have short
+    names.
     """
     words, last = split(line)
     found = _all(list(without_program(words)), last, names, namespace, others, short=short)
@@ -158,7 +159,7 @@ def _all(
 
 
 def _inner(words: Sequence[str]) -> Sequence[str] | None:
-    """Return the words of the command that `plan` or `watch` runs; None if one of the outer flags lacks its value."""
+    """Return the words of the command that `plan` or `watch` runs; None if a preceding flag lacks its value."""
     parser = parser_of(words[0])
     place = 1
     while place < len(words) and words[place].startswith("-"):
@@ -179,7 +180,7 @@ def _after(
 ) -> Iterable[CompletionCandidate]:
     parser = parser_of(verb.name)
     plain: list[str] = []
-    waits = ""  # the flag whose value is the next word
+    waits = ""  # flag whose value is the next word
     for word in words:
         if waits:
             if waits in ("-n", "--namespace"):
@@ -204,13 +205,13 @@ def _after(
 
 
 def flags_of(noted: Iterable[Flag]) -> list[CompletionCandidate]:
-    """Return the flags of a command, long ones first."""
+    """Return the flags of a command, long flags first."""
     found = [CompletionCandidate(name, flag.help) for flag in noted for name in flag.names]
     return sorted(found, key=lambda candidate: (-len(candidate.text), candidate.text))
 
 
 def _kind(verb: Verb, plain: Sequence[str]) -> str:
-    """Return the kind to which the complete words refer, such as `Pod`."""
+    """Return the kind that the complete words contain, such as `Pod`."""
     if verb.completes in ("pod", "queue"):
         return "Pod"
     if verb.completes in ("node", "kubelet", "taint"):
@@ -262,7 +263,7 @@ def _values(
             return [CompletionCandidate(choice) for choice in noted.choices] if noted is not None else ()
 
 
-#: the supported releases of Kubernetes. A test compares this list with the configuration's list, which verbs do not
+#: the supported releases of Kubernetes. A test compares this list with that of the configuration, which verbs do not
 # import.
 VERSIONS: Final = ("1.34.1", "1.34", "1.35", "1.36", "1.37")
 
@@ -282,7 +283,7 @@ def _selectors(value: str, kind: str, names: CompletionNames) -> Iterator[Comple
 
 
 def file_candidates(value: str, *, every: bool = False) -> list[CompletionCandidate]:
-    """Complete folders and manifests whose path begins with the typed text; `every`: files of any kind."""
+    """Complete folders and manifests whose path begins with the typed text; with `every`, all files."""
     folder, _, start = value.rpartition("/")
     here = Path(os.path.expanduser(folder + "/" if folder or value.startswith("/") else "."))
     try:
@@ -388,7 +389,7 @@ def _of_object_set(
 
 
 def _choices(verb: Verb) -> Sequence[str]:
-    """Return the choices of the first positional argument; empty if it has no fixed choices."""
+    """Return the choices of the first positional argument, if it has fixed choices."""
     return next((argument.choices for argument in parser_of(verb.name).noted if not argument.names), ())
 
 
@@ -401,7 +402,7 @@ def _fitting(found: Sequence[str], last: str, plain: Sequence[str]) -> Iterator[
 
 
 def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: str) -> Sequence[str]:
-    """Return the names in the state that the verb requires; all names if the verb accepts other states, too."""
+    """Return the names in the state that the verb requires; all names if the verb accepts any state."""
     if verb.live is None:
         return names.of(kind, namespace)
     found = names.live(verb.live, namespace)
@@ -411,7 +412,7 @@ def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: s
 
 
 def _taints(plain: Sequence[str], names: CompletionNames) -> list[CompletionCandidate]:
-    """Complete nodes; after a tainted node, words that remove its taints; after such a word, nodes with that taint."""
+    """Complete nodes; after a tainted node, its taints to remove; after such a taint, further nodes with it."""
     removed = [word.removesuffix("-") for word in plain if word.endswith("-")]
     if removed:
         having = [node for node, taints in names.taints.items() if all(_is_of(word, taints) for word in removed)]
@@ -423,7 +424,7 @@ def _taints(plain: Sequence[str], names: CompletionNames) -> list[CompletionCand
 
 
 def _is_of(removed: str, taints: Sequence[str]) -> bool:
-    """Return whether `key` or `key:Effect` names one of these taints."""
+    """Return whether `key` or `key:Effect` matches one of these taints."""
     return any(removed in (taint, taint.partition(":")[0]) for taint in taints)
 
 
@@ -465,7 +466,7 @@ def _kinds(last: str, names: CompletionNames) -> list[CompletionCandidate]:
 
 
 def _slashed(last: str, names: CompletionNames, namespace: str) -> list[CompletionCandidate]:
-    """Complete KIND/NAME with live objects of the kind before the slash, or of every kind."""
+    """Complete KIND/NAME with live objects of the typed kind, or of every kind."""
     word, slash, _ = last.partition("/")
     if slash:
         return [CompletionCandidate(f"{word}/{name}") for name in names.of(lookup(word).name, namespace)]

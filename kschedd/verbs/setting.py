@@ -180,7 +180,7 @@ def _set_service_account(session: VerbSession, options: argparse.Namespace, word
     *objects, account = words
 
     def changes(pod: Raw, kind: str) -> Raw:
-        # `serviceAccount` is the older name of the field. The API server gives both fields the same value.
+        # `serviceAccount` is the older name of the field. The API server sets both fields to the same value.
         names = {"serviceAccountName": account, "serviceAccount": account}
         return {} if pod.get("serviceAccountName") == account else names
 
@@ -196,9 +196,9 @@ _SETS: Final[Mapping[str, Callable[[VerbSession, argparse.Namespace, list[str]],
 
 
 def _containers(pod: Raw, options: argparse.Namespace) -> list[Raw]:
-    """Return the containers that --containers selects; all containers without that flag.
+    """Return the containers that --containers selects, or all containers without this flag.
 
-    Raises UsageError if no container has that name.
+    Raises UsageError if no container matches.
     """
     every: list[Raw] = pod.get("containers") or []
     patterns = (options.containers or "*").split(",")

@@ -86,21 +86,21 @@ VERBS: Final[tuple[Verb, ...]] = (
     ),
 )
 BY_NAME: Final[Mapping[str, Verb]] = {name: verb for verb in VERBS for name in (verb.name, *verb.aliases)}
-#: verbs of groups by their whole names, such as "debug step"
+#: verbs of groups by their full names, such as "debug step"
 BY_WHOLE: Final[Mapping[str, Verb]] = {verb.whole: verb for verb in VERBS if verb.whole}
-#: first words of the whole names of verbs, with the description of the group
+#: first words of the verbs' full names -> description of the group
 GROUPS: Final[Mapping[str, str]] = {
     "debug": "Step through scheduling, stop at breakpoints, change the result of an attempt.",
     "fork": "Work on copies of the whole cluster.",
     "plugin": "Write, check, reload and list scheduler plugins.",
 }
-#: earlier names of verbs, for error messages
+#: former names of verbs, for error messages
 RENAMED: Final[Mapping[str, str]] = {"count": "spread", "kinds": "api-resources"}
 
 FAILED, WRONG_USE = 1, 2
 
 _NO_CONTAINERS: Final = "pods do not run containers. `describe pod NAME` and `events pod/NAME` show the state of a pod"
-#: kubectl's verbs that kschedd does not have, with the commands to use instead
+#: kubectl's verbs that kschedd lacks -> commands to use instead
 INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("exec", "attach", "cp", "port-forward"), _NO_CONTAINERS),
     "proxy": "`run --http` (of the daemon) serves the REST API on loopback itself",
@@ -120,7 +120,7 @@ def without_program(words: Sequence[str]) -> Sequence[str]:
 
 
 def short_words(words: Sequence[str]) -> list[str]:
-    """Return the words with the short name of a verb in place of its whole name: `step` for `debug step`."""
+    """Return the words with the verb's short name in place of its full name: `step` for `debug step`."""
     verb = BY_WHOLE.get(" ".join(words[:2]))
     return list(words) if verb is None else [verb.name, *words[2:]]
 
@@ -133,7 +133,7 @@ def group_members(group: str) -> list[tuple[str, str]]:
 
 
 def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
-    """Return the verb with that name. Raises UsageError, with similar names that include those in `others`."""
+    """Return the verb with this name. Raises UsageError, with similar names from the verbs and `others`."""
     verb = BY_NAME.get(word)
     if verb is None and word in INSTEAD:
         raise UsageError(f"{word} is not supported: {INSTEAD[word]}")
@@ -146,10 +146,9 @@ def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
 
 
 def _in_group(session: VerbSession, words: Sequence[str]) -> bool:
-    """Print the help of a group if the words require it; return whether it was printed.
+    """Print the help of a group if the words request it; return whether it was printed.
 
-    Raises UsageError if the verb belongs to a group and requires its whole name, or if the group does not contain the
-    verb.
+    Raises UsageError if a verb of a group is given without the group's name, or if the group does not contain it.
     """
     first, second = words[0], words[1] if len(words) > 1 else ""
     if first in GROUPS and (session.whole_names or first not in BY_NAME):
@@ -171,7 +170,7 @@ def _in_group(session: VerbSession, words: Sequence[str]) -> bool:
 def run_words(session: VerbSession, words: Sequence[str], others: Sequence[str] = ()) -> int:
     """Run a command and return its exit status. Errors are printed to standard error.
 
-    Raises ConnectionLostError and NoDaemonError, so that the caller decides whether the session continues.
+    Raises ConnectionLostError and NoDaemonError, so that the caller decides whether to continue.
     """
     from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 
@@ -208,6 +207,6 @@ def wants_help(words: Sequence[str]) -> bool:
 def _read(verb: Verb, session: VerbSession, words: Sequence[str]) -> argparse.Namespace:
     parser = verb.parser(session.program)
     if verb.name in ("watch", "in", "plan"):
-        # Flags after the inner verb belong to that verb.
+        # flags after the inner verb belong to it
         return parser.parse_args(parser.switched(words, leading=True))
     return parser.read(words)

@@ -1,1 +1,1 @@
-"""Causes of pending pods that lie in the volumes and devices that they claim."""
+"""Causes of pending pods in their claims of volumes and devices."""

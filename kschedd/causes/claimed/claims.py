@@ -1,7 +1,7 @@
-"""The claims of a pod as its workload defines them, and options that change what a claim requests.
+"""The claims of a pod as its workload defines them, and options that change a claim's request.
 
 A claim is a separate object, or is created from a StatefulSet's template or from an ephemeral volume of the pod. The
-spec of a claim cannot be changed, nor the claim templates of a StatefulSet: these objects are deleted and created
+spec of a claim and the claim templates of a StatefulSet are immutable, so these objects must be deleted and created
 again. A claim is replaced only while it has no volume, because the volume may hold data.
 """
 
@@ -38,7 +38,7 @@ class Home(Enum):
 class ClaimUse:
     """A claim that the pod uses.
 
-    `claim` is None if it does not exist; `volume` names the volume of the pod's spec, or the claim template.
+    `claim` is None if it does not exist; `volume` is the name of the pod's volume, or of the claim template.
     """
 
     name: str
@@ -89,7 +89,7 @@ def provisioning_classes(store: ClusterReader) -> list[Object]:
 
 
 def asking(case: Case, use: ClaimUse, summary: str, change: Callable[[Spec], None]) -> RemedyOption:
-    """Return the option that lets the claim request something else; `change` edits the claim's spec in place."""
+    """Return the option that changes the claim's request; `change` edits the claim's spec in place."""
     if use.home is not Home.OBJECT:
         return changing_template(case.workload, case.store, use.volume, use.home, summary, change)
     assert use.claim is not None, "a claim is expected that can be replaced"
@@ -113,7 +113,7 @@ def changing_template(
 
 
 def of_class(case: Case, use: ClaimUse, names: Sequence[str]) -> Iterator[RemedyOption]:
-    """Yield one option for each of these classes: let the claim request this class."""
+    """Yield an option for each of these classes that makes the claim request this class."""
     for name in names:
         yield asking(case, use, f"let {use.written} request class {name}", _with_class(name))
 
@@ -169,12 +169,12 @@ def _unbound(workload: ExaminedWorkload, store: ClusterReader, template: str) ->
 
 
 def as_many_as_scheduled(case: Case) -> list[RemedyOption]:
-    """Return the option to scale the workload down to the number of pods that have a node."""
+    """Return the option that scales the workload down to its number of pods with a node."""
     return fewer_replicas(case.workload, len(case.workload.scheduled))
 
 
 def storage_text(spec: Mapping[str, Any]) -> str:
-    """Return the amount of storage that a claim's spec requests, in the notation of the spec."""
+    """Return the amount of storage that a claim's spec requests, as it is written there."""
     return str(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 

@@ -31,7 +31,7 @@ _BOUND: Final = re.compile(r"(maximum|minimum) storage usage per PersistentVolum
 def claims_refused(store: ClusterWriter, workload: ExaminedWorkload) -> Iterator[FoundCause]:
     """Yield the reasons why claims of the workload's pods were not created.
 
-    Yield no reason if a dry run would create the claims.
+    If the claims could be created, yield nothing.
     """
     refused: dict[str, list[tuple[_ToCreate, str]]] = {}
     missing = list(_to_create(store, workload))
@@ -43,14 +43,14 @@ def claims_refused(store: ClusterWriter, workload: ExaminedWorkload) -> Iterator
             quota = QUOTA.search(why)
             refused.setdefault(quota[1] if quota is not None else each.volume, []).append((each, why))
     for those in refused.values():
-        # Once a quota is used up, it rejects the remaining claims as well.
+        # A quota that is used up also rejects the remaining claims.
         rest = max(0, len(missing) - _MOST_TRIED) if len(those) == _MOST_TRIED else 0
         yield _finding(store, workload, *those[0], len(those) + rest)
 
 
 @attrs.frozen(eq=False)
 class _ToCreate:
-    """A claim that the workload requires. `volume` names the volume of the pod's spec, or the claim template."""
+    """A claim that the workload requires. `volume` is the name of the pod's volume, or of the claim template."""
 
     manifest: Raw
     volume: str

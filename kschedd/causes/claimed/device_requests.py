@@ -1,7 +1,7 @@
 """Causes of pending pods: a claim requests a missing DeviceClass, or devices that no ResourceSlice publishes.
 
-`Devices` holds the published devices, and their allocation to claims. If a selector matches no device, the option
-changes one word of the selector: the word whose smallest change matches a device.
+`Devices` contains the published devices, and their allocation to claims. If a selector matches no device, the option
+changes one word of it: the word whose smallest change makes it match.
 """
 
 import copy
@@ -34,13 +34,13 @@ from kschedd.store.cluster_api import ClusterReader
 
 Spec = dict[str, Any]
 Raw = Mapping[str, Any]
-EXTENDED: Final = "extended"  # marks the entry of a claim that represents extended resources
+EXTENDED: Final = "extended"  # name of a claim's entry for extended resources
 _STEPS: Final = 5_000  # of a search on one node
 
 
 @attrs.frozen(eq=False)
 class Devices:
-    """The published devices. `in_use` holds the devices allocated to claims."""
+    """The published devices. `in_use` contains the devices allocated to claims."""
 
     store: ClusterReader
     nodes: Mapping[str, Node]
@@ -68,7 +68,7 @@ class Devices:
         return [d for d in self.of_class(request.device_class) if _meets(d, expressions(request.selectors))]
 
     def on(self, names: Iterable[str], devices: Iterable[Device]) -> dict[str, list[Device]]:
-        """Return, for each of these nodes, the devices among `devices` that it can use."""
+        """Return, for each of these nodes, the devices among `devices` that the node can use."""
         found: dict[str, list[Device]] = {name: [] for name in names}
         for device in devices:
             own = device.reach.node_name
@@ -78,7 +78,7 @@ class Devices:
         return found
 
     def possible(self, claims: Iterable[Object], nodes: Iterable[str]) -> set[str]:
-        """Return the nodes among these on which all claims could be allocated if no device was in use."""
+        """Return the nodes on which all claims could be allocated if no device was in use."""
         wanted = tuple(read_claim(claim) for claim in claims)
         allocator = Allocator(
             wanted,
@@ -124,7 +124,7 @@ def request_at_fault(
 ) -> FoundCause | None:
     """Return the reason why no published device can ever satisfy the request; None if a device can."""
     unknown = [sub for sub in request.subrequests if case.store.find("DeviceClass", "", sub.device_class) is None]
-    if unknown:  # even if only one alternative has no class, the scheduler does not try the next alternative
+    if unknown:  # if any alternative has no class, the scheduler does not try the next alternative
         return _no_class(case, entry, claim, request, unknown)
     found = [_at_fault(case, devices, entry, claim, request, sub) for sub in request.subrequests]
     return None if not found or any(each is None for each in found) else found[0]
@@ -162,7 +162,7 @@ def _no_class(
     right = likely[wrong]
     objects = [named(claim), ObjectNamed("DeviceClass", "", wrong)]
     objects += [ObjectNamed("DeviceClass", "", right)] if right else []
-    # An alternative may be removed if another one is left.
+    # an alternative may be removed if another one remains
     gone = [sub.name for sub in unknown if not likely[sub.device_class]]
     options: list[RemedyOption] = []
     if len(gone) < len(request.subrequests):
@@ -298,7 +298,7 @@ def _tainted(
 
 
 def _by_rules(case: Case, taint: Raw) -> list[str]:
-    """Return the DeviceTaintRules that set a taint like this."""
+    """Return the DeviceTaintRules that set such a taint."""
     rules = [
         rule.name
         for rule in case.store.list("DeviceTaintRule")
@@ -367,8 +367,8 @@ def _parts_of(spec: Spec, request: DeviceRequest, wanted: DeviceSubRequest) -> l
 def asking(case: Case, entry: Raw, claim: Object, summary: str, change: Callable[[Spec], None]) -> list[RemedyOption]:
     """Return the option that replaces a request of the claim; `change` edits the claim's spec in place.
 
-    Specs of claims and of claim templates are immutable. Replacing a template does not affect pods that were created
-    from the previous one.
+    Specs of claims and of claim templates are immutable. After a template is replaced, existing pods keep the claims of
+    the previous template.
     """
     template = entry.get("resourceClaimTemplateName")
     if entry.get(EXTENDED):

@@ -1,4 +1,4 @@
-"""CEL selectors that match no device: the word in them that may be wrong, and the values that devices have instead."""
+"""CEL selectors that match no device: the word that may be wrong, and values of the devices."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ from kschedd.devices.selection import SelectorFailure, selects
 #: words of an expression that may be wrong: strings, numbers, attribute names
 _WORDS: Final = re.compile(r'"([^"\\]*)"|\'([^\'\\]*)\'|(?<![\w."])(\d+)(?![\w."])|\]\s*\.\??([A-Za-z_]\w*)')
 _NEAR: Final = 0.7
-_MOST_KINDS: Final = 32  # largest number of kinds of devices on which a changed selector is tried
+_MOST_KINDS: Final = 32  # largest number of kinds of devices for which a changed selector is evaluated
 _MOST_TRIED: Final = 24  # words instead of one
 
 
@@ -24,7 +24,7 @@ _MOST_TRIED: Final = 24  # words instead of one
 class Mended:
     """`text` is the selector with `was` replaced by `now`.
 
-    `near` is true if the spelling of `was` and `now` is nearly the same.
+    `near` is true if `was` and `now` differ by little.
     """
 
     text: str
@@ -34,10 +34,10 @@ class Mended:
 
 
 def mended(text: str, devices: Sequence[Device]) -> Mended | None:
-    """Return the selector with one word changed so that it matches a device; None if no such change is found."""
+    """Return the selector with one changed word so that it matches a device, or None."""
     kinds = _kinds(devices)
     found = [fix for match in _WORDS.finditer(text) for fix in _with_other_word(text, match, kinds)]
-    # A known word that resembles the wrong one is preferred to another value of the attribute.
+    # A known word that resembles the wrong one is preferred to any other value of the attribute.
     return max(found, key=lambda fix: (fix.near, likeness(fix.was, fix.now)), default=None)
 
 
@@ -65,7 +65,7 @@ def _selects(text: str, device: Device) -> bool:
 def _distance(was: str, word: str) -> float:
     """Return the distance of two values, 0 if they are equal.
 
-    Amounts are compared by their ratio, texts by their spelling.
+    Numbers are compared by their ratio, texts by their spelling.
     """
     try:
         one, other = nanos(was), nanos(word)
@@ -118,7 +118,7 @@ def _values(devices: Iterable[Device]) -> set[str]:
 
 
 def told_values(text: str, devices: Sequence[Device]) -> list[str]:
-    """Return the devices' values for each attribute and capacity that the selector names, such as `memory 40Gi`."""
+    """Return the devices' values of each attribute and capacity in the selector, such as `memory 40Gi`."""
     counts: dict[str, Counter[str]] = {}
     for device in devices:
         for name, attribute in (device.raw.get("attributes") or {}).items():

@@ -1,4 +1,4 @@
-"""Causes of pending pods: missing resource claims, selectors without a device, devices elsewhere or in use."""
+"""Causes of pending pods: missing resource claims, selectors that match no device, devices on other nodes or in use."""
 
 import copy
 from collections import Counter
@@ -77,7 +77,7 @@ def by_claims(case: Case) -> Case:
 
 
 def no_such_device_resource(case: Case) -> FoundCause | None:
-    """Return a resource that no node offers, if a DeviceClass provides a resource with nearly the same name."""
+    """Return a requested resource that no node offers, if a DeviceClass provides a resource with a similar name."""
     handle = case.engine.machine.handle
     if not handle.rules.extended_resources:
         return None
@@ -119,7 +119,7 @@ def _asks(case: Case) -> bool:
 
 
 def _used(case: Case) -> list[_Used]:
-    """Return the pod's claims that exist."""
+    """Return the pod's existing claims."""
     found = [] if case.extended is None else [_Used({EXTENDED: case.extended_names}, case.extended)]
     for entry in _entries(case):
         try:
@@ -232,7 +232,7 @@ def _nodes_of(case: Case, used: _Used) -> set[str]:
 
 
 def devices_reach(case: Case) -> set[str]:
-    """Return the nodes with the devices of the pod's claims, either allocated or suitable if no device was in use."""
+    """Return the nodes that have the devices of the pod's claims (allocated, or suitable if none was in use)."""
     nodes = set(case.nodes)
     if not _asks(case):
         return nodes
@@ -248,7 +248,7 @@ def devices_reach(case: Case) -> set[str]:
 
 
 def device_elsewhere(case: Case) -> FoundCause | None:
-    """Return the cause that the pod's devices are on nodes where the pod may not run; None if there are others."""
+    """Return the cause that the pod's devices are only on nodes where the pod may not run, or None."""
     if not _asks(case):
         return None
     for used in _used(case):
@@ -293,7 +293,7 @@ def _allocated_elsewhere(case: Case, used: _Used) -> FoundCause:
 
 
 def _together(case: Case, open_: Sequence[_Used]) -> FoundCause:
-    """Return the cause that each request finds devices, but no node has devices for all requests together."""
+    """Return the cause that devices exist for each request, but no node has devices for all requests together."""
     devices = Devices.of(case)
     constrained = [used for used in open_ if used.claim.spec.get("devices", {}).get("constraints")]
     for used in constrained:
@@ -323,7 +323,7 @@ def _together(case: Case, open_: Sequence[_Used]) -> FoundCause:
 
 
 def _by_request(devices: Devices, claim: Object) -> Iterator[tuple[str, set[str]]]:
-    """Yield each request of the claim by name, with the nodes that could satisfy it if it were the only request."""
+    """Yield the name of each request, with the nodes that could satisfy this request alone."""
     for request in claim.spec["devices"].get("requests") or ():
         spec = {**claim.spec, "devices": {"requests": [request]}}
         yield request["name"], devices.possible([Object.from_raw({**claim.raw, "spec": spec})], set(devices.nodes))
@@ -335,7 +335,7 @@ def _without_constraints(claim: Object) -> Object:
 
 
 def devices_told(case: Case) -> str:
-    """Return the allocated claims that restrict the pod to some nodes, as text; "" if there are none."""
+    """Return text about the allocated claims that restrict the pod to some nodes, or ""."""
     kept = [used for used in _used(case) if allocation(used.claim) is not None]
     parts = [
         f"{_CLAIM} {used.claim.name} is allocated on {some(_nodes_of(case, used))}"
@@ -346,7 +346,7 @@ def devices_told(case: Case) -> str:
 
 
 def own_claims(case: Case) -> list[RemedyOption]:
-    """Return the option to create a claim for each pod, if the pods of the workload share one claim."""
+    """Return the option to create a claim for each pod, if the workload's pods share one claim."""
     mine = {pod.uid for pod in case.workload.pods}
     found = []
     for used in _used(case):
@@ -373,7 +373,7 @@ def own_claims(case: Case) -> list[RemedyOption]:
 
 
 def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return the cause that other claims use the devices of otherwise suitable nodes; None if the devices are free."""
+    """Return the cause that other claims use the devices of otherwise suitable nodes, or None."""
     full = sorted(name for name in among if _PLUGIN in case.rejections.get(name, {}))
     open_ = [used for used in _used(case) if allocation(used.claim) is None]
     if not full or not open_:
@@ -454,7 +454,7 @@ def _holders(case: Case, nodes: Collection[str]) -> Counter[str]:
 
 
 def unscheduled_devices(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that pods set `nodeName`, so that no scheduler allocates devices for them."""
+    """Return the cause that pods set `nodeName`, so that the scheduler allocates no devices for them."""
     if "nodeName" not in workload.pod_spec:
         return None
     for pod in workload.pods:

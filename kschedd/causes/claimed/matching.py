@@ -1,4 +1,4 @@
-"""Causes of unbound claims: no existing volume satisfies the claim, or all that do belong to other claims.
+"""Causes of unbound claims: no existing volume satisfies the claim, or all suitable volumes belong to other claims.
 
 Existing volumes matter only if no provisioner creates one, or if the claim names its volume.
 """
@@ -31,12 +31,12 @@ from kschedd.storage.volumes import AVAILABLE, Volume
 
 Spec = dict[str, Any]
 _VOLUME: Final = "PersistentVolume"
-_MOST_CLASSES: Final = 2  # largest number of other classes that are proposed
+_MOST_CLASSES: Final = 2  # maximum number of other classes to propose
 
 
 @attrs.frozen(eq=False)
 class _Gap:
-    """What a volume lacks: The claim requests `asks`, the volume has `has`, and `mend` lowers the claim's request."""
+    """A difference: the claim requests `asks`, the volume has `has`, and `mend` lowers the claim's request."""
 
     part: str
     asks: str
@@ -49,7 +49,7 @@ class _Gap:
 
 
 def no_volume(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
-    """Return why no existing volume satisfies the claim; None if one does, or if this depends on the node."""
+    """Return why no existing volume satisfies the claim; None if one does, or if it depends on the node."""
     wanted = volume_of(claim)
     volumes = [Volume.of(each) for each in case.store.list(_VOLUME)]
     if wanted:
@@ -147,7 +147,7 @@ def _setting(field: str, value: Any) -> Callable[[Spec], None]:
 def _mismatch(
     case: Case, use: ClaimUse, claim: Object, usable: Sequence[Volume], gaps: dict[str, list[_Gap]]
 ) -> FoundCause:
-    # Choose the volume with the fewest differences, and among these the largest.
+    # choose the volume with the fewest differences, and the largest of these
     nearest_one = min(usable, key=lambda each: (len(gaps[each.name]), -each.capacity, each.name))
     lacks = gaps[nearest_one.name]
     wanted = joined([gap.asks for gap in lacks])
@@ -232,7 +232,7 @@ def _all_taken(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volum
 
 
 def misbound(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
-    """Return the cause of a Lost claim whose volume exists but refers to another claim, or to an earlier namesake."""
+    """Return the cause of a Lost claim whose volume refers to another claim, or to an earlier claim of this name."""
     obj = case.store.find(_VOLUME, "", volume_of(claim))
     volume = None if obj is None else Volume.of(obj)
     if volume is None or volume.claim_ref is None:
@@ -323,7 +323,7 @@ def _reserved(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume
 
 
 def of_no_class(case: Case, use: ClaimUse, claim: Object) -> FoundCause:
-    """Return the cause that no volume exists for a claim without a class, or whose class has no provisioner."""
+    """Return the cause that no volume exists for a claim without a class, or with a class without a provisioner."""
     name = class_of(claim)
     why = (
         f"which has no provisioner, and there is no volume of class {name}"

@@ -1,4 +1,4 @@
-"""Causes of pending pods: the nodes that can use the pod's volumes are not nodes on which the pod may run."""
+"""Causes of pending pods: the pod's volumes are usable only on nodes where the pod may not run."""
 
 import copy
 from collections import Counter
@@ -29,16 +29,16 @@ _BINDING: Final = "VolumeBinding"
 _ZONE: Final = "VolumeZone"
 _ZONES: Final = (ZONE_LABEL, "failure-domain.beta.kubernetes.io/zone")
 _SHOWN: Final = 4
-#: last part of the label keys by which CSI drivers name a node; their nodes have the hostname label as well
+#: last parts of label keys by which CSI drivers identify a node; such nodes also have the hostname label
 _OF_DRIVERS: Final = ("/hostname", "/node", "/nodename", "/node-name")
 
 
 @attrs.frozen(eq=False)
 class _Place:
-    """Where the volume of a claim is, or would be created: `key` and `values` are the node label that defines it."""
+    """The place of a claim's existing or future volume: `key` and `values` are the node label that defines it."""
 
     use: ClaimUse
-    what: str  # the volume as text, such as `volume pv-1 of claim data`
+    what: str  # description of the volume, such as `volume pv-1 of claim data`
     objects: Sequence[ObjectNamed]
     nodes: frozenset[str]
     key: str
@@ -60,12 +60,12 @@ def word(key: str) -> str:
 
 
 def reached(case: Case) -> set[str]:
-    """Return the nodes that can use the pod's volumes, or for which volumes can be created."""
+    """Return the nodes on which the pod's volumes are usable or can be created."""
     return set(case.nodes) - case.rejected_by(_BINDING, _ZONE)
 
 
 def volume_elsewhere(case: Case) -> FoundCause | None:
-    """Return the cause that no node which the pod selects can use its volumes; None if a node can."""
+    """Return the cause that the pod selects no node on which its volumes are usable, or None."""
     if not case.selected or case.selected & reached(case):
         return None
     places = _places(case)
@@ -89,7 +89,7 @@ def volume_elsewhere(case: Case) -> FoundCause | None:
 
 
 def _no_volumes(case: Case) -> FoundCause:
-    """Return the cause that the nodes cannot have the volumes for different reasons; no reason holds for all nodes."""
+    """Return the cause that every node lacks some of the volumes, each for a different reason."""
     counts = Counter(
         reason
         for name in case.selected
@@ -114,7 +114,7 @@ def _all_of(places: Sequence[_Place], together: frozenset[str]) -> _Place:
 
 
 def places_told(case: Case) -> str:
-    """Return the volumes that restrict the pod to some nodes, and their places, as text; "" if there are none."""
+    """Return text about the volumes that restrict the pod to some nodes, or ""."""
     kept = [place for place in _places(case) if len(place.nodes) < len(case.nodes)]
     return joined([f"{place.what} is {place.where}" for place in kept]) if kept else ""
 
@@ -152,7 +152,7 @@ def _of_volume(case: Case, use: ClaimUse, claim: Object) -> _Place | None:
 
 
 def _key_of(affinity: NodeSelector | None) -> tuple[str, tuple[str, ...]]:
-    """Return the node label that the volume requires, with its values. Prefer a label that names a node."""
+    """Return the node label that the volume requires, with its values. A label that identifies a node is preferred."""
     if affinity is None or not affinity.terms:
         return "", ()
     by_key: dict[str, list[str]] = {}
@@ -165,7 +165,7 @@ def _key_of(affinity: NodeSelector | None) -> tuple[str, tuple[str, ...]]:
 
 
 def _of_class(case: Case, use: ClaimUse, claim: Object) -> _Place | None:
-    """Return the place where a volume may be created for the claim, or where free volumes of its class are."""
+    """Return the place where a volume for the claim may be created, or where free volumes of its class are."""
     name = class_of(claim)
     storage_class = case.store.find("StorageClass", "", name) if name else None
     if storage_class is None:
@@ -207,7 +207,7 @@ def _of_free(case: Case, use: ClaimUse, claim: Object, objects: Sequence[ObjectN
 
 
 def _nowhere(case: Case, place: _Place) -> FoundCause:
-    """Return the cause that no node is at the volume's place."""
+    """Return the cause that no node is in the volume's zone or other place."""
     missing = word(place.key) == "node" and place.bound
     is_class = any(each.kind == "StorageClass" for each in place.objects[:1])
     there = sorted({node.labels[place.key] for node in case.nodes.values() if place.key in node.labels})
@@ -237,13 +237,13 @@ def _nowhere(case: Case, place: _Place) -> FoundCause:
 
 
 def _nodes_there(case: Case, place: _Place) -> list[RemedyOption]:
-    """Return the option to add a node in the volume's topology: a copy of a node that the pod selects."""
+    """Return the option to add a node in the volume's topology: a copy of a selected node."""
     if not place.key or word(place.key) == "node" or not case.selected:
         return []
     like = case.nodes[max(case.selected, key=lambda name: (case.holds(case.nodes[name]), name))]
     raw = copy.deepcopy(dict(like.raw))
     labels = raw["metadata"].setdefault("labels", {})
-    # Adapt all labels that also define the place.
+    # change all labels that define the place
     labels.update({key: place.values[0] for key in (*labels, place.key) if word(key) == word(place.key)})
     steps = [created_node(case, raw, 0)]
     text = f"add a node like {like.name} {place.where}"
@@ -251,7 +251,7 @@ def _nodes_there(case: Case, place: _Place) -> list[RemedyOption]:
 
 
 def _by_other_labels(case: Case, place: _Place) -> Iterator[str]:
-    """Yield the nodes that another label with the same meaning puts at the volume's place."""
+    """Yield nodes that have the volume's place in another label with the same meaning."""
     for key in case.labels:
         nodes = [name for name, node in case.nodes.items() if node.labels.get(key) in place.values]
         if nodes and word(key) == word(place.key):
@@ -259,7 +259,7 @@ def _by_other_labels(case: Case, place: _Place) -> Iterator[str]:
 
 
 def _elsewhere(case: Case, place: _Place) -> FoundCause:
-    """Return the cause that the pod selects none of the nodes at the volume's place."""
+    """Return the cause that the pod selects none of the nodes in the volume's place."""
     against = clashing(case, place.nodes)
     is_class = any(each.kind == "StorageClass" for each in place.objects[:1])
     required = joined([demanded(each, place.key) for each in against]) if against else "other nodes"
@@ -283,14 +283,14 @@ def _elsewhere(case: Case, place: _Place) -> FoundCause:
 
 
 def demanded(demand: Demand, key: str) -> str:
-    """Return the requirement as text: `zone b`, or the whole expression if it is not about the place."""
+    """Return text for the requirement: `zone b`, or the whole expression if its key does not define a place."""
     if demand.operator == IN and (demand.key == key or word(demand.key) in ("zone", "node", "region")):
         return f"{word(demand.key)} {joined(list(demand.values), 'or')}"
     return f"`{demand}`"
 
 
 def _classes_instead(case: Case, place: _Place) -> list[RemedyOption]:
-    """Return the options to use another StorageClass, which creates volumes where the pod may run."""
+    """Return the options to use another StorageClass that creates volumes where the pod may run."""
     assert place.use.claim is not None, "a claim that is to have a volume is there"
     own = class_of(place.use.claim)
     names = []

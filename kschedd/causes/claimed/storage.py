@@ -1,6 +1,6 @@
-"""Causes of pending pods: a claim is missing, being deleted, lost, or no volume can be bound to it.
+"""Causes of pending pods: a claim is missing, being deleted or lost, or no volume can be bound to it.
 
-A faulty claim keeps the pod from every node, regardless of the pod's other requirements.
+A faulty claim makes every node infeasible for the pod.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ from kschedd.store.cluster_api import ClusterReader
 
 Spec = dict[str, Any]
 _VOLUME: Final = "PersistentVolume"
-_SIZE: Final = "1Gi"  # storage that a new claim requests, unless other claims suggest another amount
+_SIZE: Final = "1Gi"  # storage request of a new claim, unless other claims suggest another amount
 _MODES: Final = ("ReadWriteOnce",)
 
 
@@ -114,7 +114,7 @@ def _naming(wrong: str, right: str) -> Any:
 
 
 def _created(case: Case, use: ClaimUse, like: Object | None, others: list[Object]) -> RemedyOption:
-    """Return the option to create the claim, modeled on a claim of this name, or on most claims of the namespace."""
+    """Return the option to create the claim, modeled on a claim of the same name or on most claims of the namespace."""
     classes = [each.name for each in provisioning_classes(case.store)]
     usual = Counter(class_of(each) for each in others if class_of(each) in classes).most_common(1)
     name = usual[0][0] if usual else classes[0] if classes else ""
@@ -188,7 +188,7 @@ def _unbound(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
     if storage_class is None:
         if name and all(
             PROVISIONED_BY in each.annotations for each in volumes
-        ):  # a class with a provisioner; volumes of other classes are created by hand
+        ):  # only classes with a provisioner; volumes of other classes are created manually
             return _class_missing(case, use, claim, name)
         if asks_for_no_class(claim) and not volumes:
             return _no_default(case, use, claim)
@@ -230,7 +230,7 @@ def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Found
 def _no_default(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
     """Return the cause that a claim has no class and the cluster has no default class."""
     if default_class(case.store.list("StorageClass")) is not None:
-        return None  # the volume controller is about to set the class
+        return None  # the volume controller will set the class
     classes = provisioning_classes(case.store)
     options = []
     for each in classes[:2]:
@@ -261,7 +261,7 @@ def _no_default(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
 
 
 def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Object) -> FoundCause | None:
-    """Return the cause that the provisioner creates no volume; None if it will, or if it need not do so yet."""
+    """Return the cause that the provisioner creates no volume, or None if it will."""
     waits = storage_class.raw.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
     never = delay_of(storage_class, 0) == float("inf")
     fails = storage_class.annotations.get(PROVISION_FAILS) == "true"
@@ -284,7 +284,7 @@ def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Ob
 
 
 def _failure(case: Case, claim: Object) -> str:
-    """Return the last failure that the provisioner reported for the claim; "" if there is none."""
+    """Return the last failure that the provisioner reported for the claim, or ""."""
     events = [
         event
         for event in case.store.list("Event", claim.namespace)
@@ -298,7 +298,7 @@ def _failure(case: Case, claim: Object) -> str:
 
 
 def provisioning(case: Case) -> FoundCause | None:
-    """Return the cause that the pod only waits for volumes to be created for its claims; None if it does not."""
+    """Return the cause that the pod only waits for its volumes to be created, or None."""
     for use in claims_of(case):
         claim = use.claim
         if claim is None or volume_of(claim) or not claim.annotations.get(STORAGE_PROVISIONER):
@@ -321,7 +321,7 @@ def provisioning(case: Case) -> FoundCause | None:
 
 
 def unscheduled_claims(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that pods set `nodeName`, so that no scheduler chooses a node for their claims."""
+    """Return the cause that pods set `nodeName`, so that the scheduler chooses no node for their claims."""
     if "nodeName" not in workload.pod_spec:
         return None
     for pod in workload.pods:

@@ -1,4 +1,4 @@
-"""Causes of pending pods: a volume that only one pod may use is in use, or a node can attach no more volumes."""
+"""Causes of pending pods: a volume for a single pod is in use, or a node can attach no more volumes."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -44,7 +44,7 @@ def claim_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
 
 
 def disk_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return the cause that a disk named in the pod's spec is used by other pods on otherwise suitable nodes."""
+    """Return the cause that pods on otherwise suitable nodes use a disk that is named in the pod's spec."""
     ours = disks(case.pod)
     users = [
         pod
@@ -71,9 +71,9 @@ def disk_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
 
 
 def on_two_nodes(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the ReadWriteOnce claim that pods on several nodes use, at least one of them a pod of the workload.
+    """Return the ReadWriteOnce claim that pods on several nodes use, if one of them is a pod of the workload.
 
-    A real cluster could not run such a pod; here it may run, because the simulated kubelets attach no disks.
+    A real cluster could not run such a pod; here it runs, because simulated kubelets attach no disks.
     """
     for name in sorted({name for pod in workload.scheduled for name in claims_named(pod)}):
         namespace = workload.obj.namespace
@@ -99,7 +99,7 @@ def on_two_nodes(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause
 
 
 def _is_attached(store: ClusterReader, claim: Object) -> bool:
-    """Return whether the claim's volume is a disk that is attached to nodes."""
+    """Return whether the claim's volume is a disk that must be attached to a node."""
     volume = store.find("PersistentVolume", "", volume_of(claim))
     if volume is None:
         return False
@@ -158,7 +158,7 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
 def _own_claim(case: Case, claim: Object) -> list[RemedyOption]:
     """Return the option to create a claim for the workload alone, modeled on the claim that other pods use.
 
-    The new claim's volume has none of the data.
+    The new claim's volume contains none of the data.
     """
     name = f"{case.workload.obj.name}-{claim.name}"
     if case.workload.wanted != 1 or case.store.find(claim.kind, claim.namespace, name) is not None:
@@ -180,7 +180,7 @@ def _own_claim(case: Case, claim: Object) -> list[RemedyOption]:
 
 
 def volume_limit(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return the cause that the nodes' CSI driver is missing or can attach no further volume; None otherwise."""
+    """Return the cause that the nodes lack the CSI driver or can attach no further volume, or None."""
     reasons_of = {name: case.rejections.get(name, {}).get(_LIMITS, ()) for name in among}
     full = sorted(name for name, reasons in reasons_of.items() if _TOO_MANY in reasons)
     if full:
@@ -227,7 +227,7 @@ def _limits_of(case: Case, node: str) -> Mapping[str, int]:
 
 
 def _idle_attachments(case: Case, full: Sequence[str], driver: str) -> list[str]:
-    """Return the VolumeAttachments without a pod on the node. Such attachments also count toward the driver's limit."""
+    """Return the VolumeAttachments without a pod on the node. They are also counted in the driver's limit."""
     used = {
         (pod.node_name, volume_of(claim))
         for pod in case.store.list("Pod")
@@ -267,11 +267,11 @@ def _without_driver(case: Case, lacking: Sequence[str]) -> FoundCause:
 
 
 def placed_without_driver(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that a pod's node lacks the CSI driver of its volume; None if there is no such pod.
+    """Return the cause that a pod's node lacks the CSI driver of its volume, or None.
 
-    The scheduler does not check this unless the CSIDriver requires it, and the simulated kubelets start such a pod.
+    The scheduler checks this only if the CSIDriver requires it, and simulated kubelets start such a pod.
     """
-    attached: set[tuple[str, str]] | None = None  # volumes and nodes; None: not read yet
+    attached: set[tuple[str, str]] | None = None  # volumes with their nodes; None: not read yet
     with_driver: dict[str, list[str]] = {}
     for pod in workload.scheduled:
         for name in sorted(claims_named(pod)):

@@ -1,1 +1,1 @@
-"""Causes of pending pods that lie in their requirements: labels, taints, amounts, ports, other pods nearby."""
+"""Causes of pending pods in their requirements: labels, taints, amounts, ports, affinity to other pods."""

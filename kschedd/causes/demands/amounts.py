@@ -1,4 +1,4 @@
-"""Causes of pending pods: requests that exceed every node."""
+"""Causes of pending pods: requests that exceed the capacity of every node."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -17,13 +17,13 @@ from kschedd.causes.words import counted, joined, some
 Spec = dict[str, Any]
 _BYTES: Final = ("memory", "ephemeral-storage")
 _USUAL: Final = ("cpu", *_BYTES)
-_LEAST_SHARE: Final = 0.25  # smallest share of the present request that an option proposes
+_LEAST_SHARE: Final = 0.25  # smallest share of the present request that an option may propose
 _STEPS: Final = {"cpu": (1_000, 500, 100, 10), "memory": (1 << 30, 1 << 28, 1 << 20), "": (1,)}
 _PLAIN_EXCESS: Final = 16  # multiple of the largest node's amount above which the unit is probably wrong
 
 
 def amount(resource: str, number: int) -> str:
-    """Return the amount in the notation of a manifest."""
+    """Return the amount as a manifest contains it."""
     if resource == "cpu":
         return format_milli(number)
     binary = resource in _BYTES or resource.startswith("hugepages-")
@@ -31,7 +31,7 @@ def amount(resource: str, number: int) -> str:
 
 
 def shown(resource: str, number: int) -> str:
-    """Return the amount for display: cpu in cores, bytes in Gi or Mi with one decimal."""
+    """Return the amount for people: cpu in cores, bytes in Gi or Mi with one decimal."""
     if resource == "cpu":
         return f"{number / 1_000:g}"
     if resource in _BYTES or resource.startswith("hugepages-"):
@@ -45,7 +45,7 @@ def shown(resource: str, number: int) -> str:
 
 
 def no_such_resource(case: Case) -> FoundCause | None:
-    """Return the cause that no node, or no node that the pod tolerates, offers a requested resource."""
+    """Return the cause that no node, or no node with tolerated taints, offers a requested resource."""
     for resource, number in case.pod.requests.items():
         if not number or resource in _USUAL:
             continue
@@ -107,7 +107,7 @@ def _unknown(case: Case, resource: str, number: int) -> FoundCause:
 
 
 def asking(spec: Mapping[str, Any], resource: str) -> list[tuple[Any, str]]:
-    """Return the maps of the spec that name the resource, each with its field path."""
+    """Return the maps of the spec that contain the resource, each with its field path."""
     found = [
         (holder, f"spec.resources.{which}[{resource}]")
         for which in ("requests", "limits")
@@ -190,7 +190,7 @@ def _summed(case: Case, resource: str, initial: Sequence[str]) -> list[str]:
 
 
 def _reserved(case: Case, node: str, resource: str, requested: int) -> list[str]:
-    """Return, as evidence, that the node would hold the pod if it reserved no capacity for itself."""
+    """Return as evidence that the pod would fit if the node reserved no capacity for the system."""
     stated = (case.nodes[node].status.get("capacity") or {}).get(resource)
     whole = 0 if stated is None else read_amount(resource, str(stated))
     if whole < requested:
@@ -216,7 +216,7 @@ def _no_node_has_all(case: Case) -> FoundCause:
 
 
 def _slip(case: Case, resource: str) -> tuple[str, str] | None:
-    """Return the written amount and the amount that was probably intended, with a unit added or replaced."""
+    """Return the written amount, and the probably intended amount with a unit added or replaced."""
     largest = int(case.there(case.open_names, resource).max(initial=0))
     for holder, _ in asking(case.workload.pod_spec, resource):
         written = str(holder[resource])
@@ -253,7 +253,7 @@ def read_amount(resource: str, text: str) -> int:
 
 
 def smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -> list[RemedyOption]:
-    """Return options with a smaller request that fits now: with the intended unit, or the most for all replicas."""
+    """Return options with a smaller request that fits: with the intended unit, or the largest for all replicas."""
     edits: list[Callable[[Spec], None]] = []
     words = []
     for resource in resources:
@@ -281,7 +281,7 @@ def smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -
 
 
 def _containers_asking(case: Case, resource: str) -> int:
-    """Return the number of containers that need at least one whole device each."""
+    """Return the number of containers, each of which requires at least one whole device."""
     if resource in _USUAL:
         return 0
     spec = case.workload.pod_spec
@@ -289,9 +289,9 @@ def _containers_asking(case: Case, resource: str) -> int:
 
 
 def _largest_for_all(case: Case, resource: str) -> int:
-    """Return the largest request that all pending and missing pods could have on these nodes.
+    """Return the largest request with which all pending and missing pods would fit on these nodes.
 
-    Assume a separate node for each pod if there are enough nodes.
+    If there are enough nodes, each pod is assumed to have one of its own.
     """
     waiting = max(1, len(case.workload.pending) or case.workload.wanted)
     if case.workload.kind == "DaemonSet":  # each pod is for one node
@@ -328,7 +328,7 @@ def _written(resource: str, written: str, meant: str) -> Callable[[Spec], None]:
 
 
 def by_default(case: Case, resource: str) -> list[str]:
-    """Return the LimitRange that supplies the request of the resource, if no container states one."""
+    """Return the LimitRange that sets the resource's default request, if no container specifies one."""
     template = case.workload.pod_spec
     if asking(template, resource) or resource in (case.pod.pod_spec.raw.get("overhead") or {}):
         return []
@@ -343,8 +343,9 @@ def by_default(case: Case, resource: str) -> list[str]:
 def _lowered(resource: str, requested: int, excess: int) -> Callable[[Spec], None]:
     """Return the edit that lowers the pod's request of the resource by `excess`.
 
-    No init container requests more than the new amount. A container that requests more than all others together is
-    lowered alone. Otherwise all are lowered by the same share. A limit that must equal the request is lowered too.
+    No init container may request more than the new amount. If one container requests more than all others together,
+    only its request is lowered. Otherwise all requests are lowered by the same share. A limit that must equal its
+    request is lowered as well.
     """
 
     def edit(spec: Spec) -> None:

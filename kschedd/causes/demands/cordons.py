@@ -1,4 +1,4 @@
-"""Cordons as the actual cause: cordoned nodes that would have room for the pod now."""
+"""Cordons as the actual cause: the pod would fit on cordoned nodes."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,16 +11,16 @@ from kschedd.causes.demands.tainted import CORDON, uncordoning, untolerated
 from kschedd.causes.findings import WORKAROUND, FoundCause
 from kschedd.causes.words import every, some
 
-#: causes that name nodes or domains; a cordon may have removed some of these
+#: causes about nodes or domains, some of which may be missing only because of a cordon
 _OF_DOMAINS: Final = frozenset(
     ("HostPortTaken", "MoreReplicasThanDomains", "PodAffinityDomainFull", "SpreadCountsUnusableDomain", "SpreadSkewed")
 )
 
 
 def behind_cordons(case: Case, finding: FoundCause) -> FoundCause:
-    """Return the cordon as the cause if uncordoned nodes would hold every pending pod, else the finding.
+    """Return the cordon as the cause if all pending pods would fit on the cordoned nodes; otherwise return the finding.
 
-    Uncordoning is preferred, because the options of the finding give the workload less than the workload requests.
+    Uncordoning is preferred, because the finding's options give the workload less than it requests.
     """
     idle = only_cordoned(case)
     if finding.code not in _OF_DOMAINS or not idle:
@@ -57,7 +57,7 @@ def only_cordoned(case: Case) -> list[str]:
 
 
 def _most(case: Case, nodes: Sequence[str], waiting: int) -> int:
-    """Return the largest number of pods of the workload that these nodes may hold, given their anti-affinity."""
+    """Return the maximum number of the workload's pods that these nodes can hold, given their anti-affinity."""
     pod = case.pod
     labels = case.namespaces.get(pod.namespace, {})
     counts = [

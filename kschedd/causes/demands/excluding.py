@@ -1,4 +1,4 @@
-"""Requirements that exclude certain nodes, and the option to replace them by ones that these nodes meet."""
+"""Requirements that exclude certain nodes, and the option to replace them by requirements that these nodes meet."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -13,11 +13,11 @@ Spec = dict[str, Any]
 
 
 def clashing(case: Case, nodes: Collection[str]) -> list[Demand]:
-    """Return the requirements that keep the pod off all of these nodes."""
+    """Return the pod's requirements that none of these nodes meets."""
     found: list[Demand] = []
     for alternative in demands(case.workload.pod_spec):
         unmet = [each for each in alternative if not any(_meets(case, each, name) for name in nodes)]
-        if not unmet:  # each requirement is met by some node, but no node meets all
+        if not unmet:  # each requirement is met by some node, but no node meets all of them
             unmet = [each for each in alternative if not all(_meets(case, each, name) for name in nodes)]
         if not found or len(unmet) < len(found):
             found = unmet

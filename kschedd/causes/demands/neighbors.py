@@ -56,7 +56,10 @@ def _of_itself(case: Case, term: PodAffinityTerm) -> bool:
 
 
 def owner_labels(case: Case, pods: Iterable[Pod]) -> list[str]:
-    """Return the workloads of these pods, sorted. Prefix the workload's namespace if it differs from the pod's."""
+    """Return the workloads of these pods, sorted.
+
+    A workload in another namespace than the pod has its namespace as prefix.
+    """
     return sorted(
         label_of(root) if root.namespace == case.pod.namespace else f"{root.namespace}/{label_of(root)}"
         for root in roots_of(case.store, pods)
@@ -131,14 +134,14 @@ def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]
 
 
 def _nodes_of_their_own(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
-    """Return the options that add nodes, if the pods of the workload exclude each other from a node."""
+    """Return the options that add nodes, if the workload's pods exclude each other from sharing a node."""
     if term.topology_key != HOSTNAME_LABEL or case.workload.kind == "DaemonSet":
         return []
     return more_nodes(case, case.large_enough)
 
 
 def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
-    """Return the cause if the required anti-affinity of existing pods excludes this pod, else None."""
+    """Return the cause that the required anti-affinity of existing pods excludes this pod, or None."""
     by_owner: dict[str, tuple[Object, PodAffinityTerm, int, set[str]]] = {}
     for pod, place, term in _keeping_off(case):
         root = root_of(case.store, pod)
@@ -153,9 +156,7 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
     workload = ExaminedWorkload(root, ())
     word = _domain_word(term.topology_key)
     where = f"{workload.obj.namespace}/" if workload.obj.namespace != case.pod.namespace else ""
-    after = (
-        [] if workload.kind == "Pod" else _relaxed_anti_affinity(workload, place)
-    )  # the affinity of a pod is immutable
+    after = [] if workload.kind == "Pod" else _relaxed_anti_affinity(workload, place)  # a pod's affinity is immutable
     relaxed = RemedyOption(
         f"have {where}{workload.label} prefer to be apart",
         CHANGE_OTHER,
@@ -208,9 +209,9 @@ def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
 
 
 def _relaxed_anti_affinity(workload: ExaminedWorkload, place: int) -> list[dict[str, Any]]:
-    """Return the JSON patch that changes a required term of another workload to a preferred one.
+    """Return the JSON patch that changes a required term of another workload to a preferred term.
 
-    The patch is empty if the template has fewer terms than the pod, which was then created from an earlier template.
+    The patch is empty if the template has fewer terms than the pod, because the pod is from an earlier template.
     """
     path = "/" + "/".join(workload.path) + "/affinity/podAntiAffinity"
     held = (workload.pod_spec.get("affinity") or {}).get("podAntiAffinity") or {}
@@ -353,7 +354,7 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
 
 
 def _without_pods(case: Case, term: PodAffinityTerm) -> list[ExaminedWorkload]:
-    """Return the workloads that have no pods now, but whose pods would match the term."""
+    """Return the workloads without pods whose pods would match the term."""
     found = [
         workload
         for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
@@ -367,7 +368,7 @@ def _without_pods(case: Case, term: PodAffinityTerm) -> list[ExaminedWorkload]:
 
 
 def _near_spaces(case: Case, term: Mapping[str, Any], spaces: Sequence[str]) -> dict[str, str] | None:
-    """Return the namespace labels that the term's selector probably means; None if no namespace has similar labels."""
+    """Return the namespace labels that the term's selector probably means, or None."""
     wanted = (term.get("namespaceSelector") or {}).get("matchLabels") or {}
     labels = _near(wanted, [case.namespaces.get(space, {}) for space in spaces]) if wanted else None
     if labels is None or not all(labels.items() <= case.namespaces[space].items() for space in spaces):
@@ -382,7 +383,7 @@ def _written(labels: Mapping[str, str]) -> str:
 def _near_labels(
     wanted: Mapping[str, str], everyone: SignedPods, among: Sequence[PodSignature]
 ) -> tuple[dict[str, str], list[Pod]] | None:
-    """Return labels of `among` that resemble the `wanted` labels, and the pods that have them."""
+    """Return labels in `among` that resemble the `wanted` labels, and the pods that have them."""
     changed = _near(wanted, [each.labels for each in among])
     if changed is None or changed == dict(wanted):
         return None
@@ -391,7 +392,7 @@ def _near_labels(
 
 
 def _near(wanted: Mapping[str, str], there: Sequence[Mapping[str, str]]) -> dict[str, str] | None:
-    """Return existing labels that resemble these; None if there are none."""
+    """Return existing labels that resemble these, or None."""
     values = values_by_key(there)
     changed: dict[str, str] = {}
     for key, value in wanted.items():
@@ -438,7 +439,7 @@ def _full_there(
 
 
 def _apart_from_itself(case: Case, term: PodAffinityTerm) -> PodAffinityTerm | None:
-    """Return the pod's anti-affinity to its own replicas that leaves one of them in a domain of this term."""
+    """Return the pod's anti-affinity to its own replicas that allows only one of them in each domain of this term."""
     for apart in case.pod.signature.required_anti_affinity:
         if apart.topology_key == term.topology_key and _of_itself(case, apart):
             return apart

@@ -1,4 +1,4 @@
-"""Nodes that a remedy adds: copies of existing nodes, with copies of the objects that their drivers created."""
+"""Nodes that a remedy adds: copies of existing nodes and of the objects that their drivers created."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -13,13 +13,13 @@ from kschedd.causes.findings import ADD_OBJECT, RemedyOption
 from kschedd.causes.steps import RemedyStep, created
 from kschedd.causes.words import counted
 
-MOST_NODES: Final = 16  # largest number of nodes that a remedy adds
+MOST_NODES: Final = 16  # maximum number of nodes that a remedy adds
 
 
 def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[RemedyOption]:
-    """Return options that add copies of the largest node for all pending pods (0: the pending pods of the workload).
+    """Return options that add copies of the largest node for `count` pods (0: the workload's pending pods).
 
-    Return no option if more than MOST_NODES nodes are needed.
+    Return no option if more than MOST_NODES nodes would be needed.
     """
     like, least = nodes_needed(case, full, waiting)
     if least > MOST_NODES:
@@ -33,7 +33,7 @@ def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[Reme
 
 
 def nodes_needed(case: Case, full: Collection[str], waiting: int = 0) -> tuple[Node, int]:
-    """Return the largest of these nodes for the pod, and the number of such nodes that all pending pods need."""
+    """Return the largest of these nodes, and the number of copies of it that all pending pods need."""
     names = sorted(full)
     each = rooms(case, names)
     most = int(each.max())
@@ -42,7 +42,7 @@ def nodes_needed(case: Case, full: Collection[str], waiting: int = 0) -> tuple[N
 
 
 def rooms(case: Case, names: Sequence[str], *, free: bool = False) -> Ints:
-    """Return the number of copies of the pod that each of these nodes holds if empty; with `free`, in its free room."""
+    """Return how many copies of the pod each of these nodes can hold if empty; with `free`, beside its pods."""
     amounts = case.frees if free else case.there
     each = case.there(names, "pods")
     for resource, amount in case.requested.items():

@@ -84,9 +84,9 @@ def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
 
 
 def _portless(port: int) -> RemedyOption:
-    """Return the option to give up the host port.
+    """Return the option to remove the host port.
 
-    This option is the last resort, because clients can no longer use the node's port.
+    This is the last resort, because clients can then no longer use the node's port.
     """
     summary = f"use no host port {port} (clients reach the pods by a Service only)"
     return RemedyOption(summary, WORKAROUND, edit=spec_edit(_without_port(port)))

@@ -1,4 +1,4 @@
-"""Causes of pending pods: all nodes that are large enough for the pod are full."""
+"""Causes of pending pods: all nodes with enough capacity for the pod are full."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -14,9 +14,11 @@ from kschedd.causes.findings import FoundCause
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import label_of, root_of, roots_of
 
-_MOST_SEARCHED: Final = 256  # largest number of nodes, those with the most room, that are searched for a resize
-_NEARLY_ALL: Final = 0.75  # smallest share of the request to propose for full nodes; otherwise adding a node is better
-#: by reason why nodes with room are left out: the plugin that rejects these nodes, and all plugins that may
+# maximum number of nodes that are searched for a resize; nodes with the largest free amounts are first
+_MOST_SEARCHED: Final = 256
+# smallest share of the request that may be proposed for full nodes; below it, adding a node is better
+_NEARLY_ALL: Final = 0.75
+#: reason for omitting nodes that are not full -> plugin that rejects these nodes, and all plugins that may
 _KEPT_OUT: Final = {
     "cordoned": ("NodeUnschedulable", {"NodeUnschedulable", "TaintToleration"}),
     "not selected by the pod": ("NodeAffinity", {"NodeAffinity"}),
@@ -32,7 +34,7 @@ class _Lack:
 
 
 def no_room(case: Case, among: Sequence[str]) -> FoundCause | None:
-    """Return the cause that all nodes that are large enough for the pod are full."""
+    """Return the cause that all nodes with enough capacity for the pod are full."""
     rejected = case.rejected_by("NodeResourcesFit")
     full = [name for name in among if name in rejected]
     if not full:
@@ -89,7 +91,7 @@ def no_room(case: Case, among: Sequence[str]) -> FoundCause | None:
 
 
 def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
-    """Return the pod whose deferred resize, which counts on its node, takes the needed room; "" if there is none."""
+    """Return the pod whose deferred resize occupies the missing resources, or ""."""
     table = case.engine.machine.cluster.table
     free = case.frees(full, resource)
     for place in np.argsort(-free, kind="stable")[:_MOST_SEARCHED].tolist():
@@ -112,7 +114,7 @@ def _allocated(status: Mapping[str, Any], resource: str) -> int:
 
 
 def _preempted(case: Case) -> str:
-    """Return the pods that preempted pods of the workload; "" if there are none."""
+    """Return the pods for which pods of the workload were preempted, or ""."""
     begin = f"{case.workload.obj.namespace}/{case.workload.obj.name}"
     by = {
         f"{label_of(root_of(case.store, each.preemptor))} (priority {each.preemptor.priority})"
@@ -125,7 +127,7 @@ def _preempted(case: Case) -> str:
 
 
 def _preempts_never(case: Case, full: Sequence[str]) -> str:
-    """Return the pods that would be preempted if the pod's policy allowed it; "" if it does, or if there are none."""
+    """Return the pods that would be preempted if the pod's preemption policy allowed it, or ""."""
     if case.pod.pod_spec.preemption_policy != "Never":
         return ""
     table = case.engine.machine.cluster.table
@@ -147,7 +149,7 @@ def _preempts_never(case: Case, full: Sequence[str]) -> str:
 
 
 def _as_high(case: Case, full: Sequence[str]) -> list[str]:
-    """Return, as evidence, that the pod has a priority but no pod on these nodes has a lower one."""
+    """Return as evidence that the pod has a priority, but no pod on these nodes has a lower one."""
     if case.pod.priority <= 0:
         return []
     table = case.engine.machine.cluster.table

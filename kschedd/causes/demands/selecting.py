@@ -30,24 +30,24 @@ _AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnored
 _SIGNS: Final = {GT: ">", LT: "<"}
 _ARCHITECTURES: Final = {"amd64", "arm64", "arm", "386", "ppc64le", "s390x", "riscv64"}
 _SYSTEMS: Final = {"linux", "windows"}
-#: values that are never taken for misspellings of each other
+#: values that are never assumed to be misspellings of each other
 _PLATFORMS: Final = {
     "kubernetes.io/arch": _ARCHITECTURES,
     "beta.kubernetes.io/arch": _ARCHITECTURES,
     "kubernetes.io/os": _SYSTEMS,
     "beta.kubernetes.io/os": _SYSTEMS,
 }
-#: labels with values of their own, of which one is at times given for another
+#: topology labels that are sometimes confused with each other
 _TOPOLOGY: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type")
-_VERY_ALIKE: Final = 0.79  # least similarity of a misspelling; zone-a and zone-b are less alike
+_VERY_ALIKE: Final = 0.79  # smallest similarity of a misspelling; zone-a and zone-b are less similar
 Spec = dict[str, Any]
 
 
 @attrs.frozen(eq=False, slots=False)
 class Demand:
-    """One requirement on a node.
+    """A requirement on a node's labels or fields.
 
-    `place` is its position in the pod's spec; `term` is None for a requirement of the nodeSelector.
+    `place` is its position in the pod's spec; `term` is None in a nodeSelector.
     """
 
     key: str
@@ -103,7 +103,7 @@ class Demand:
         return edit
 
     def removed(self, spec: Spec) -> None:
-        """Remove the requirement from the spec, and each parent field that becomes empty."""
+        """Remove the requirement from the spec, with each parent field that becomes empty."""
         if self.term is None:
             spec["nodeSelector"].pop(self.key, None)
             if not spec["nodeSelector"]:
@@ -135,7 +135,7 @@ class Demand:
 
 
 def demands(spec: Mapping[str, Any]) -> list[list[Demand]]:
-    """Return the pod's requirements: a list of alternatives, each a list of conditions on a node."""
+    """Return the pod's requirements as a list of alternatives; each alternative is a list of requirements."""
     always = [Demand(key, IN, (value,)) for key, value in (spec.get("nodeSelector") or {}).items()]
     terms: Any = spec
     for field in _AFFINITY:
@@ -152,13 +152,13 @@ def _of_term(number: int, term: Mapping[str, Any]) -> Iterator[Demand]:
 
 
 def no_node_selected(case: Case) -> FoundCause | None:
-    """Return the cause that no node meets the pod's requirements; None if a node does."""
+    """Return the cause that no node meets the pod's requirements, or None."""
     if case.selected or not case.nodes:
         return None
     if case.pod.node_name:
         return _missing_node(case)
     alternatives = [(one, _unmet(case, one)) for one in demands(case.workload.pod_spec)]
-    # Examine the alternative that some node is nearest to meeting.
+    # Examine the alternative with the fewest unmet requirements.
     wanted, unmet = min(alternatives, key=lambda pair: (len(pair[1]), _without_guess(case, pair[1]), -len(pair[0])))
     if unmet:
         return _unknown(case, unmet)
@@ -169,7 +169,7 @@ def no_node_selected(case: Case) -> FoundCause | None:
 
 
 def _of_runtime_class(case: Case) -> FoundCause | None:
-    """Return the label that the pod's RuntimeClass requires, which is in the pods but not in their template."""
+    """Return the label required by the pod's RuntimeClass; the pods contain it, but not their template."""
     name = case.pod.pod_spec.raw.get("runtimeClassName")
     runtime = case.store.find("RuntimeClass", "", str(name)) if name else None
     required = {} if runtime is None else (runtime.raw.get("scheduling") or {}).get("nodeSelector") or {}
@@ -314,7 +314,7 @@ def _guess(case: Case, demand: Demand) -> _Guess:
 
 
 def _under_another_key(case: Case, demand: Demand) -> _Guess | None:
-    """Return the guess that a value of one topology label was given for another, such as a region for a zone."""
+    """Return the guess that a value belongs to another topology label, such as a region in place of a zone."""
     if demand.key not in _TOPOLOGY or len(demand.values) != 1:
         return None
     (wanted,) = demand.values
@@ -372,14 +372,14 @@ def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
     met = [(each, _met(case, each)) for each in wanted]
     clashing = _smallest_clash(met)
     parts = [f"{_quoted(str(each))} ({counted(len(nodes), 'node')})" for each, nodes in clashing]
-    # The least change removes the requirement without which most nodes are selected.
+    # Remove the requirement whose removal selects most nodes.
     rest = [
         (each, set.intersection(*(nodes for other, nodes in met if other is not each)))
         for each, _ in clashing
         if len(met) > 1
     ]
     rest.sort(key=lambda pair: -len(pair[1]))
-    # An image is built for one platform, so a requirement for a platform is assumed to be correct.
+    # An image is built for one platform, so requirements on the platform are assumed to be correct.
     removable = [(each, nodes) for each, nodes in rest if not set(each.values) & _PLATFORMS.get(each.key, set())]
     options = [option for each, nodes in removable for option in _near_value(case, each, nodes)]
     options += [_option(f"do not require {each}", [each.removed]) for each, nodes in removable if nodes]
@@ -433,7 +433,7 @@ def _missing_node(case: Case) -> FoundCause:
 
 
 def node_named(likely: str | None) -> list[RemedyOption]:
-    """Return the options for a spec.nodeName without a node: use the node that is probably meant, or any node."""
+    """Return the options for a spec.nodeName without a node: use a similar name, or any node."""
 
     def renamed(spec: Spec) -> None:
         spec["nodeName"] = likely

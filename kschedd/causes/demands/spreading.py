@@ -21,7 +21,7 @@ _UNUSABLE: Final = ("TaintToleration", "NodeUnschedulable", "NodeAffinity")  # w
 
 
 def missing_key(case: Case) -> FoundCause | None:
-    """Return the cause that no node which the pod may use has a constraint's topology key."""
+    """Return the cause that no node where the pod may run has a constraint's topology key."""
     for place, constraint in _hard(case.pod):
         key = constraint.topology_key
         if not case.open or case.open_with(key):
@@ -107,7 +107,7 @@ def _field(place: int) -> str:
 
 
 def _counts(case: Case, constraint: SpreadConstraint) -> dict[str, int]:
-    """Return the number of pods that the plugin counts in each domain of nodes that its policies include."""
+    """Return the number of pods that the plugin counts in each domain of the included nodes."""
     key = constraint.topology_key
     counts: dict[str, int] = {}
     tainted = case.rejected_by("TaintToleration", "NodeUnschedulable") if constraint.honor_taints else set()
@@ -124,7 +124,7 @@ def _counts(case: Case, constraint: SpreadConstraint) -> dict[str, int]:
 
 
 def _selects_others(case: Case, place: int, constraint: SpreadConstraint) -> FoundCause:
-    """Return whether the constraint's selector does not match the pods of the workload itself."""
+    """Return whether the constraint's selector does not match the workload's own pods."""
     labels = case.pod.labels
     raw = case.workload.pod_spec["topologySpreadConstraints"][place].get("labelSelector") or {}
     wanted: Mapping[str, str] = raw.get("matchLabels") or {}
@@ -212,7 +212,7 @@ def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mappin
 
 
 def _blockers(case: Case, key: str, domain: str) -> dict[str, str]:
-    """Return, by plugin, the nodes of a domain that other plugins reject."""
+    """Return, by plugin, the nodes of a domain that this other plugin rejects."""
     found: dict[str, list[str]] = {}
     for name, node in case.nodes.items():
         if node.labels.get(key) == domain:

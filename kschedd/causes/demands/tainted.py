@@ -1,4 +1,4 @@
-"""Causes of pending pods: all nodes that the pod selects are cordoned or have a taint that it does not tolerate."""
+"""Causes of pending pods: all nodes that the pod selects are cordoned or have an untolerated taint."""
 
 import copy
 import re
@@ -29,14 +29,14 @@ Spec = dict[str, Any]
 CORDON: Final = "node.kubernetes.io/unschedulable"
 _CONDITIONS: Final = "node.kubernetes.io/"
 _OF_CLOUD: Final = "node.cloudprovider.kubernetes.io/"
-#: names in taints that take a node out of use for a while
+#: taints that temporarily remove a node from use
 _LEAVING: Final = re.compile(
     r"maintenance|drain|upgrad|repair|decommission|quarantine|out-of-service|ToBeDeleted|DeletionCandidate|disrupt",
     re.I,
 )
-#: taints that an agent or controller removes as soon as the node is ready for pods
+#: taints that an agent or controller removes when the node is ready for pods
 _STARTUP: Final = re.compile(r"(not-?ready|uninitiali[sz]ed|unregistered|startup)$", re.I)
-#: names of devices in taints; pods that need no such device are not meant for the node
+#: names of devices in taints of nodes that are reserved for pods with such devices
 _DEVICES: Final = re.compile(r"gpu|tpu|npu|fpga|accelerator|neuron|gaudi", re.I)
 _USUAL: Final = frozenset(("cpu", "memory", "ephemeral-storage", "pods"))
 _TOPOLOGY: Final = frozenset((*RENAMED_LABELS, *RENAMED_LABELS.values(), "kubernetes.io/os", "kubernetes.io/arch"))
@@ -57,7 +57,7 @@ class _Pool:
 
     @property
     def broken(self) -> bool:
-        """Return whether the taints represent a failed node condition; no workload should tolerate these."""
+        """Return whether the taints represent a failed node condition, which no workload should tolerate."""
         return any(_of_condition(taint) and taint.key != CORDON for taint in self.taints)
 
     @property
@@ -66,7 +66,7 @@ class _Pool:
 
     @property
     def leaving(self) -> bool:
-        """Return whether the taints take the nodes out of use for a while; no workload should tolerate these."""
+        """Return whether the taints temporarily remove the nodes from use; no workload should tolerate such taints."""
         return any(_LEAVING.search(f"{taint.key}={taint.value}") for taint in self.taints)
 
     @property
@@ -76,14 +76,14 @@ class _Pool:
 
 
 def _of_condition(taint: Taint) -> bool:
-    """Return whether the taint represents the state of the node, not its purpose."""
+    """Return whether the taint represents the node's state rather than its purpose."""
     return taint.key.startswith((_CONDITIONS, _OF_CLOUD)) or bool(_STARTUP.search(taint.key))
 
 
 def all_tainted(case: Case, among: Set[str] | None = None) -> FoundCause | None:
-    """Return the cause that the pod tolerates none of its selected nodes; None if it tolerates some.
+    """Return the cause that the taints of all selected nodes are not tolerated, or None.
 
-    `among` restricts the search to these nodes, which meet the pod's other requirements.
+    `among` restricts the search to nodes that meet the pod's other requirements.
     """
     chosen = case.reachable if among is None else case.selected & among
     if not chosen or chosen & case.open:
@@ -97,7 +97,7 @@ def all_tainted(case: Case, among: Set[str] | None = None) -> FoundCause | None:
     cordoned = [pool for pool in usual if pool.cordoned and not pool.dedicated and not pool.broken]
     broken = [pool for pool in usual if pool.broken and not pool.dedicated]
     dedicated = [pool for pool in usual if pool.dedicated and not pool.broken and not pool.cordoned]
-    # Report ordinary nodes that are out of use first, unless the pod selects the pool of its nodes by name.
+    # Report ordinary nodes that are out of use first, unless the pod explicitly selects dedicated nodes.
     if cordoned and not (narrowed and dedicated and not broken):
         return _cordoned(case, cordoned, broken, narrowed)
     if broken:
@@ -118,7 +118,7 @@ def _pools(case: Case, names: Iterable[str]) -> list[_Pool]:
 
 
 def untolerated(case: Case, name: str) -> Iterator[Taint]:
-    """Return the taints of a node that the pod does not tolerate. A cordon counts as a taint."""
+    """Return the taints of a node that the pod does not tolerate. A cordon is treated as a taint."""
     node, tolerations = case.nodes[name], case.pod.pod_spec.tolerations
     keys = set()
     for taint in node.taints:
@@ -152,12 +152,12 @@ def _toleration(taint: Taint) -> dict[str, Any]:
 
 
 def meant_for(case: Case, names: Iterable[str]) -> FoundCause | None:
-    """Return the pod's toleration that was probably intended for the taints of these nodes but does not match."""
+    """Return the pod's toleration that was probably intended for these nodes' taints, but does not match them."""
     return near_toleration(case, _pools(case, names))
 
 
 def near_toleration(case: Case, pools: Sequence[_Pool]) -> FoundCause | None:
-    """Return the toleration that fails to match a taint because of its spelling, value or effect."""
+    """Return the toleration that does not match a taint only because of its spelling, value or effect."""
     own = [each for each in case.pod.pod_spec.tolerations if each.key and not each.key.startswith(_CONDITIONS)]
     sets = {node.taints for node in case.nodes.values()} if own else ()
     there = {taint for taints in sets for taint in taints}
@@ -212,9 +212,10 @@ def _replacing(pairs: Sequence[tuple[Toleration, Taint]]) -> Any:
 
 
 def _of_other_purpose(case: Case, pool: _Pool) -> bool:
-    """Return whether the nodes are meant for pods that use their devices, and the pod neither uses nor selects them.
+    """Return whether the nodes are reserved for pods with devices, and the pod neither requests nor selects devices.
 
-    A pod selects a pool with any label in its selector or node affinity, except labels of topology and platform.
+    A pod selects such nodes if any of their labels is in its selector or node affinity, except topology and platform
+    labels.
     """
     offered = case.cluster.resources
     if not any(taint.key in offered or _DEVICES.search(taint.key) for taint in pool.dedicated):
@@ -317,7 +318,7 @@ def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narro
 
 
 def uncordoning(names: Sequence[str], waiting: int = 1) -> list[RemedyOption]:
-    """Return the options that uncordon one of these nodes, as many nodes as there are pending pods, or all nodes."""
+    """Return the options that uncordon one node, as many nodes as there are pending pods, or all nodes."""
     found = []
     for number in sorted({1, min(waiting, len(names)), len(names)}):
         chosen = names[:number]
@@ -347,7 +348,7 @@ def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
 
 
 def _next(name: str, pools: Sequence[_Pool]) -> Iterator[str]:
-    """Yield the action that removes each kind of taint, and where to look. No change of the workload helps."""
+    """Yield the action that removes each kind of taint, if no change of the workload helps."""
     taints = {taint for pool in pools for taint in pool.taints if taint.key != CORDON}
     agents = sorted(taint_text(taint) for taint in taints if not taint.key.startswith(_CONDITIONS))
     yield from (f"{text}: an agent or controller removes the taint once the node is ready for pods" for text in agents)

@@ -1,1 +1,1 @@
-"""Causes of missing or pending pods that lie in their life cycle: rejected, waiting, being replaced, or gone."""
+"""Causes of missing or pending pods in their life cycle: rejected, waiting, being replaced, or deleted."""

@@ -1,6 +1,6 @@
 """Causes of missing pods: a controller cannot create them, or does not create them yet.
 
-The reason of a rejection is found by creating a pod of the template in a dry run.
+The reason for a rejection is found by creating a pod from the template in a dry run.
 """
 
 import copy
@@ -28,7 +28,7 @@ _MOST_REFUSALS: Final = 4
 
 
 def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiError | None:
-    """Return a pod of the template as the API server would store it, or the rejection; None without a template."""
+    """Return a pod of the template as the API server would store it, or its rejection; None without a template."""
     if workload.kind not in POD_TEMPLATES:
         return None
     template: Any = workload.obj.raw
@@ -46,7 +46,7 @@ def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiE
         "metadata": meta,
         "spec": copy.deepcopy(dict(template.get("spec") or {})),
     }
-    for claim in workload.spec.get("volumeClaimTemplates") or ():  # each becomes a volume of the pod
+    for claim in workload.spec.get("volumeClaimTemplates") or ():  # each template becomes a volume of the pod
         name = claim["metadata"]["name"]
         volume = {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{workload.obj.name}-0"}}
         raw["spec"]["volumes"] = [*(raw["spec"].get("volumes") or ()), volume]
@@ -59,9 +59,9 @@ def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiE
 
 
 def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list[FoundCause], Pod | None]:
-    """Return the causes why pods are missing, each found after the previous one is removed, and the pod created then.
+    """Return the causes of missing pods, each found after removing the previous one, and the pod that is then created.
 
-    There is no cause if no pod is missing, or if nothing is found that prevents the creation of a missing pod."""
+    There is no cause if no pod is missing, or if nothing prevents its creation."""
     found, made = _not_created(store, workload)
     if not found and (dumped := refused_in_dump(store, workload)) is not None:
         return [dumped], None
@@ -108,7 +108,7 @@ def not_created_yet(workload: ExaminedWorkload) -> FoundCause | None:
 
 
 def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
-    """Return the cause that a StatefulSet creates its next pod only after the earlier ones are ready."""
+    """Return the cause that a StatefulSet creates its next pod only after all earlier pods are ready."""
     unready = [pod for pod in workload.pods if not ready(pod)]
     if not unready:
         return None
@@ -165,7 +165,7 @@ def held(workload: ExaminedWorkload) -> FoundCause | None:
 
 
 def selected_nothing(workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that a workload wants no pods although it is not suspended."""
+    """Return the cause that a workload needs no pods although it is not suspended."""
     field = "parallelism" if workload.kind == "Job" else "replicas"
     if workload.kind in ("Pod", "DaemonSet", "CronJob") or workload.spec.get(field) != 0:
         return None

@@ -1,4 +1,4 @@
-"""Nodes without a pod of a DaemonSet: it creates no pod where a taint or the node selector excludes the pod."""
+"""Nodes without a pod of a DaemonSet, which excludes nodes by taints or by its node selector."""
 
 from kschedd.api.pods import Pod
 from kschedd.causes.case import case_of
@@ -12,7 +12,7 @@ _OF_CONDITIONS = "node.kubernetes.io/"  # prefix of taints that the controller l
 
 
 def left_out(engine: Engine, workload: ExaminedWorkload) -> list[str]:
-    """Return one sentence for each reason why nodes have no pod of the DaemonSet."""
+    """Return a sentence for each reason why nodes have no pod of the DaemonSet."""
     made = template_pod(engine.store, workload)
     if not isinstance(made, Pod) or made.scheduler_name not in engine.machine.schedulers:
         return []

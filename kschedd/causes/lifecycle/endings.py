@@ -1,4 +1,4 @@
-"""Pods that are terminating: what delays their end, and the controllers that wait for it."""
+"""Terminating pods: the reasons for a delay, and the controllers that wait for their end."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def held_by_finalizers(ending: Sequence[Pod]) -> list[Pod]:
 
 
 def why_not_ended(engine: Engine, ending: Sequence[Pod]) -> str:
-    """Return what delays the end of these pods (at least one): finalizers, dead nodes, or their grace period."""
+    """Return what delays the end of these pods (at least one): finalizers, failed nodes, or the grace period."""
     held = held_by_finalizers(ending)
     if held:
         finalizers = sorted({str(each) for pod in held for each in pod.metadata["finalizers"]})
@@ -39,13 +39,13 @@ def _answers(engine: Engine, name: str) -> bool:
 
 
 def awaited_end(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that pods must end before their controller creates others in their place."""
+    """Return the cause that a controller replaces pods only after their end."""
     recreates = (workload.spec.get("strategy") or {}).get("type") == "Recreate"
     if recreates:
         ending = [pod for pod in workload.pods if pod.deleting]
         if len(ending) < len(workload.pods):
             return None
-    elif workload.kind in ("StatefulSet", "DaemonSet"):  # these also wait for pods with ended containers
+    elif workload.kind in ("StatefulSet", "DaemonSet"):  # these also wait for pods whose containers have ended
         owned = engine.store.owned_by(workload.obj.uid)
         ending = [pod for pod in owned if isinstance(pod, Pod) and pod.deleting]
     else:

@@ -1,4 +1,4 @@
-"""Causes of pending pods of a PodGroup: it does not exist, has too few pods, or there is no room for its minimum."""
+"""Causes of pending pods of a PodGroup: it is missing, has too few pods, or its minimum does not fit."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ _BY = "GangScheduling"
 
 
 def member_to_examine(engine: Engine, group: Object) -> Pod | None:
-    """Return the pod that represents the group: one that fits on no node by itself, else a pending pod."""
+    """Return a pod of the group to examine: a pod that fits on no node by itself, else a pending pod."""
     key = f"{group.namespace}/{group.name}"
     pending = [pod for pod in engine.machine.groups.waiting_for_node(key) if not pod.deleting]
     found = _cycle(engine, key)
@@ -36,7 +36,7 @@ def member_to_examine(engine: Engine, group: Object) -> Pod | None:
 
 
 def group_waits(case: Case) -> FoundCause | None:
-    """Return the cause that a PodGroup keeps its pod out of the queue, or off a node on which the pod alone fits."""
+    """Return the cause that a PodGroup keeps its pod out of the queue, or off a node where the pod alone would fit."""
     judgment = case.judgment
     key, engine = judgment.pod_group, case.engine
     gate = judgment.gated
@@ -109,9 +109,9 @@ def _without_room(case: Case, group: Object, found: GroupExplanation) -> FoundCa
 
 
 def with_siblings(case: Case, finding: FoundCause) -> FoundCause:
-    """Return the finding with its options extended to the pods of the group that have the same requirement.
+    """Return the finding with options that also change the group's pods with the same requirement.
 
-    Pods without an owner are separate workloads, but a group is placed as a whole.
+    Pods without an owner are separate workloads, but a group is scheduled as a whole.
     """
     key = case.judgment.pod_group
     if not key or case.workload.kind != "Pod":
@@ -147,7 +147,7 @@ def _are(number: int) -> str:
 
 
 def _smaller(case: Case, group: Object, number: int) -> RemedyOption:
-    """Return the steps to a group with this smaller minimum.
+    """Return the steps that reduce the group's minimum to this number.
 
     A PodGroup that cannot be changed is deleted and created again.
     """
@@ -162,7 +162,7 @@ def _smaller(case: Case, group: Object, number: int) -> RemedyOption:
 
 
 def _cycle(engine: Engine, key: str) -> GroupExplanation | None:
-    """Return the result of the group's next scheduling cycle; None if its pods are tried one by one."""
+    """Return the result of the group's next scheduling cycle; None if its pods are tried individually."""
     if not engine.machine.handle.rules.pod_groups:
         return None
     fork = begin_group(engine.machine, engine.driver.nominator, key)

@@ -1,7 +1,7 @@
 """Causes of a pod's end: preemption, a taint, an eviction, or a deletion by a user.
 
-The last state of a pod that the system ended has a DisruptionTarget condition. The store's log contains this state for
-a while; the scheduler's own log contains the preemptor.
+The last state of a pod that the system deleted has a DisruptionTarget condition. The store's log contains this state
+for a while; the scheduler's log contains the preemptor.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ from kschedd.scheduling.records import PodPreempted
 from kschedd.store.cluster_api import ClusterReader
 
 _TARGET: Final = "DisruptionTarget"
-#: code and text for each condition reason that names no other object
+#: code and text for each condition reason that names no object
 _REASONS: Final = {
     "EvictionByEvictionAPI": ("PodEvicted", "was evicted through the API, as a drain does"),
     "TerminationByKubelet": ("PodEvicted", "was evicted by the kubelet"),
@@ -28,9 +28,9 @@ _REASONS: Final = {
 
 
 def left(store: ClusterReader, pod: Pod, preemption: PodPreempted | None, attempt: int) -> DiagnosisAnswer:
-    """Return the answer for a pod that no longer exists; `pod` is its last known state.
+    """Return the answer for a deleted pod; `pod` is its last known state.
 
-    `attempt` is the preemptor's attempt that chose its victims; 0 if unknown.
+    `attempt` is the number of the preemptor's attempt; 0 if unknown.
     """
     found = _left(store, pod, preemption, attempt)
     return DiagnosisAnswer(

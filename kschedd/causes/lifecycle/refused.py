@@ -52,7 +52,7 @@ _RUNTIME: Final = re.compile(r'RuntimeClass "?([^" ]+)"? not found|runtimeclass\
 
 
 def refused_in_dump(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return why the dumped cluster rejected the pods. The dump may lack the object that rejects the pods."""
+    """Return why the dumped cluster rejected the pods; the dump may lack the object that rejects them."""
     why = dumped_refusal(workload.obj)
     return _refused(store, workload, "the cluster of the dump does not create its pods", why) if why else None
 
@@ -125,7 +125,7 @@ def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, fou
     quota = over_quota(store, workload, rest, found, workload.missing or 1, len(workload.pods))
     if workload.missing:
         return quota
-    # For a dump, the number of missing pods is unknown.
+    # for a dump, the number of missing pods is unknown
     options = [*in_place(workload), *quota.options[:1]] if workload.outdated else []
     return attrs.evolve(quota, options=options)
 
@@ -143,7 +143,7 @@ def over_quota(
     quota = store.find("ResourceQuota", namespace, name)
     options: list[RemedyOption] = []
     if quota is not None:
-        # During a rollout, one more pod than wanted exists for a while.
+        # A rollout temporarily needs one additional pod.
         wanted = {resource: _sum(used.get(resource, "0"), requested[resource], missing) for resource in requested}
         operations = [
             {"op": "replace", "path": f"/spec/hard/{escaped(resource)}", "value": value}
@@ -233,10 +233,10 @@ def _out_of_bounds(store: ClusterWriter, workload: ExaminedWorkload, rest: str, 
 
 
 def _shared(resource: str, bound: str, way: str) -> Callable[[Spec], None]:
-    """Return the edit that brings the sum of all containers' requests and limits to this amount.
+    """Return the edit that changes the sum of all containers' requests and limits to this amount.
 
-    A maximum lowers all amounts by one share, and sets limits where there are none. A minimum raises the first
-    container.
+    For a maximum, all amounts are lowered by the same share, and limits are set where there are none. For a minimum,
+    the first container's amounts are raised.
     """
 
     def edit(spec: Spec) -> None:
@@ -297,7 +297,7 @@ def _above_ratio(store: ClusterWriter, workload: ExaminedWorkload, rest: str, fo
 
 
 def _limit_range(store: ClusterWriter, workload: ExaminedWorkload, part: str, resource: str, bound: str) -> str:
-    """Return the LimitRange of the namespace that states this bound; "" if there is none."""
+    """Return the LimitRange of the namespace that specifies this bound, or ""."""
     ranges = store.list("LimitRange", workload.obj.namespace)
     found = [
         each.name
@@ -348,7 +348,7 @@ def _insecure(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found
 
 
 def _secured(spec: Spec, details: str) -> None:
-    """Set the fields that the Pod Security level requires, and remove those that it forbids."""
+    """Set the fields that the Pod Security level requires, and remove fields that it forbids."""
     of_pod = spec.setdefault("securityContext", {})
     if "seccompProfile" in details:
         of_pod["seccompProfile"] = {"type": "RuntimeDefault"}

@@ -1,4 +1,4 @@
-"""Causes at the node: the kubelet rejects the pods that a node's name in the template brings to it."""
+"""Causes at the node: the kubelet rejects pods whose template contains the node's name."""
 
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import ObjectNamed
@@ -10,7 +10,7 @@ from kschedd.store.cluster_api import ClusterReader
 
 
 def rejected_by_kubelet(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that the kubelet of `nodeName` rejects the workload's pods; None if it rejected none."""
+    """Return the cause that the kubelet of `nodeName` rejects the workload's pods, or None."""
     wanted = str(workload.pod_spec.get("nodeName") or "")
     if not wanted or workload.wanted <= len(workload.scheduled):
         return None

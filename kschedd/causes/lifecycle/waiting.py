@@ -1,4 +1,4 @@
-"""Causes of pending pods: there is no profile for the pod, the pod is gated, or it only has to wait."""
+"""Causes of pending pods: the pod has no profile, is gated, or only needs to wait."""
 
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ _GATES: Final = "SchedulingGates"
 
 
 def unknown_scheduler(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> FoundCause | None:
-    """Return the cause that no profile of this scheduler has the pod's schedulerName."""
+    """Return the cause that no profile has the pod's schedulerName."""
     profiles = sorted(engine.machine.schedulers)
     wanted = pod.scheduler_name
     if wanted in profiles:
@@ -77,7 +77,7 @@ def gated(case: Case) -> FoundCause | None:
 
 
 def nominated(case: Case) -> FoundCause | None:
-    """Return the cause that preemption makes room for the pod, which waits until other pods are gone."""
+    """Return the cause that the pod was nominated and waits until its victims are gone."""
     node = case.pod.nominated_node_name
     if node and node in case.nodes:
         going = [pod for pod in case.store.pods_on(node) if pod.deleting and not pod.finished]
@@ -107,7 +107,7 @@ def _for_victims(case: Case, node: str, going: list[Pod]) -> FoundCause:
 
 
 def fits_now(case: Case) -> FoundCause | None:
-    """Return the cause that the pod fits now: it waits for its attempt, or no event has moved it to another queue."""
+    """Return the cause that the pod fits now, but waits for its attempt or for an event."""
     placed = case.judgment.outcome
     if isinstance(placed, FitError):
         return None
@@ -155,7 +155,7 @@ def _asleep(case: Case, entry: QueuedPod, where: str) -> FoundCause:
 
 
 def evicted_soon(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that pods are on nodes with a NoExecute taint that they tolerate only for a limited time."""
+    """Return the cause that pods will soon be evicted because of a NoExecute taint of their nodes."""
     for pod in workload.scheduled:
         row = engine.machine.cluster.table.row_of.get(pod.node_name)
         node = None if row is None else engine.machine.cluster.table.nodes[row]
@@ -237,7 +237,7 @@ def nothing_wrong(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
 
 
 def _kept_back(workload: ExaminedWorkload) -> list[str]:
-    """Return, as evidence, that the update strategy does not replace pods of an earlier template."""
+    """Return as evidence that the update strategy does not replace outdated pods."""
     status = workload.obj.raw.get("status") or {}
     strategy = workload.spec.get("updateStrategy") or {}
     if workload.kind == "DaemonSet":

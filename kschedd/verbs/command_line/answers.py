@@ -14,7 +14,7 @@ FORMS: Final = ("table", "json", "yaml")
 def write_listing(session: VerbSession, output: str, answer: Any, table: Callable[[Any], Table], nothing: str) -> int:
     """Write the answer in the format of -o (default: a table).
 
-    For an empty answer, write the text `nothing` to standard error.
+    If the answer is empty, write the text `nothing` to standard error.
     """
     if write_answer(session, output, answer):
         return 0
@@ -26,7 +26,7 @@ def write_listing(session: VerbSession, output: str, answer: Any, table: Callabl
 
 
 def write_answer(session: VerbSession, output: str, answer: Any) -> bool:
-    """Write the answer if -o is json or yaml; return False if the verb itself has to print a table."""
+    """Write the answer if -o is json or yaml; otherwise return False, and the verb prints a table."""
     form = output_of(output, FORMS).form
     if form == "json":
         session.write(documents.as_json(answer))

@@ -25,7 +25,7 @@ class UsageError(KscheddError):
     """A command line that cannot be parsed."""
 
     why: str
-    verb: str = ""  # the verb whose help the message refers to
+    verb: str = ""  # verb whose help the message mentions
 
 
 _EXAMPLES_HEADER: Final = "examples:\n"
@@ -35,7 +35,7 @@ _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 
 
 class VerbHelpFormatter(argparse.HelpFormatter):
-    """Formatter that wraps the description and keeps the lines of the examples."""
+    """Formatter that wraps the description but not the examples."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith(_EXAMPLES_HEADER):
@@ -46,7 +46,7 @@ class VerbHelpFormatter(argparse.HelpFormatter):
 class VerbParser(NotingParser):
     """Parser of the arguments of a verb.
 
-    `implied` contains the value of a flag such as --dry-run that is given without a value.
+    `implied` maps flags that may be given without a value, such as --dry-run, to the implied value.
     """
 
     def __init__(self, verb: str, summary: str, program: str, whole: str = "") -> None:
@@ -59,7 +59,7 @@ class VerbParser(NotingParser):
         )
         self.verb = verb
         self.implied: dict[str, str] = {}
-        self.takes_command = False  # words after -- are `command_words`: a command for a container
+        self.takes_command = False  # true if the words after -- are a command for a container
         self.add_argument("-h", "--help", action="store_true", help="show this help")
 
     def error(self, message: str) -> Never:
@@ -79,9 +79,9 @@ class VerbParser(NotingParser):
         return options
 
     def switched(self, words: Sequence[str], *, leading: bool = False) -> list[str]:
-        """Replace `--flag=true` and `--flag=false` of flags without a value, as kubectl does.
+        """Replace `--flag=true` and `--flag=false` for flags without a value, as kubectl does.
 
-        `leading`: process only flags before the first word that is not a flag.
+        With `leading`, process only flags before the first positional argument.
         """
         switched: list[str] = []
         for place, word in enumerate(words):
@@ -113,7 +113,10 @@ class VerbParser(NotingParser):
 
 
 def whole_number(text: str) -> int:
-    """Parse a positive limit on the number of items shown. For argparse: raises ValueError if the number is invalid."""
+    """Parse a positive limit for the number of displayed items.
+
+    For argparse: raises ValueError if the number is invalid.
+    """
     number = int(text)
     if number < 1:
         raise ValueError(text)
@@ -121,7 +124,7 @@ def whole_number(text: str) -> int:
 
 
 def given_value(what: str, text: str) -> Any:
-    """Return the single value in a text of JSON or YAML; None if the text does not contain exactly one value.
+    """Return the single value in a JSON or YAML text; None if the text contains none or several.
 
     `what` is the name of the text in error messages. Raises UsageError.
     """
@@ -162,7 +165,7 @@ class Output:
     """The output format: `form` is table, wide, yaml, json, name, or a form with a template, which is compiled.
 
     `template` is the template of jsonpath or go-template, the path of jsonpath-as-json, or the columns of
-    custom-columns. The columns may come from the command line or from a file.
+    custom-columns. The columns are given on the command line or in a file.
     """
 
     form: str = "table"
@@ -170,7 +173,7 @@ class Output:
 
 
 def output_of(text: str, forms: Sequence[str] = OUTPUTS, folder: Path = Path()) -> Output:
-    """Parse the value of -o; `folder` is the base of a relative path in it. Raises UsageError."""
+    """Parse the value of -o; a relative path in it is relative to `folder`. Raises UsageError."""
     form, equals, template = text.removeprefix("=").partition("=")
     form = {"template": "go-template", "templatefile": "go-template-file"}.get(form, form)
     plain = [name for name in forms if "=" not in name]
@@ -267,7 +270,7 @@ def validation_of(options: argparse.Namespace) -> str:
 
 
 class LiveState(StrEnum):
-    """The state of the objects that completion offers for the positional arguments of a verb: `Verb.live`."""
+    """State of the objects that completion offers as positional arguments of a verb: `Verb.live`."""
 
     PENDING = "pending pods"
     BOUND = "bound pods"
@@ -290,9 +293,9 @@ class Verb:
     examples: tuple[str, ...] = ()
     #: kind of the positional arguments, for completion: "kinds" (kind, then names), "pod", "node", "verb", ""
     completes: str = ""
-    #: for completion: the state of the objects, if only objects in one state are useful
+    #: for completion: state of the objects, if only objects in this state are useful
     live: LiveState | None = None
-    #: the exit status of a failure; 2 if the exit status 1 is a regular answer of the verb
+    #: exit status of a failure; 2 if the verb uses 1 for a regular answer
     failed: int = 1
     #: the whole name of a verb that belongs to a group, such as "debug step"
     whole: str = ""
@@ -320,7 +323,7 @@ def verb(
 ) -> Callable[[R], R]:
     """Return a decorator that declares a function as the implementation of a verb.
 
-    `more` are additional fields of `Verb`.
+    `more` contains additional fields of `Verb`.
     """
 
     def declare(run: R) -> R:

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-#: the commands that a new user needs first
+#: the first commands that a new user needs
 FIRST: Final = ("demo", "run", "apply", "explain", "repl")
 #: all commands by topic, each in one topic; the verbs of a group are listed under the name of the group
 TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -36,12 +36,12 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
         *("clients", "metrics", "profile", "kubeconfig", "mcp", "journal", "snapshot", "completion", "man"),
     ),
 }
-#: topics whose commands the reader already knows, so they are listed without summaries
+#: topics that readers already know, so that their commands are listed without summaries
 _BRIEF: Final = ("kubectl's verbs, with kubectl's flags",)
 
 
 def by_topic(summaries: Mapping[str, str], columns: int) -> str:
-    """Return the commands by topic; `columns` as for `listing`. Commands without a summary are omitted."""
+    """Return the commands by topic; `columns` is as for `listing`. Commands without a summary are omitted."""
     width = max(map(len, summaries))
     text = ""
     for topic, names in TOPICS.items():
@@ -60,10 +60,10 @@ def brief(summary: str) -> str:
 
 
 def listing(entries: Iterable[tuple[str, str]], columns: int, width: int = 0) -> str:
-    """Return one line for each name with its description, without a full stop.
+    """Return a line for each name, with its description without a full stop.
 
-    `columns` is the width of the terminal; 0 (no terminal): lines are not wrapped. `width` is the minimum width of the
-    column of names.
+    `columns` is the width of the terminal; 0 without a terminal, and lines are then not wrapped. `width` is the minimum
+    width of the column of names.
     """
     found = list(entries)
     width = max([width, *(len(name) for name, _ in found)]) + 2
@@ -77,7 +77,7 @@ def _entry(name: str, meaning: str, width: int, columns: int) -> str:
     if columns - len(head) >= 24:
         first, *rest = textwrap.wrap(meaning, columns - len(head))
         return f"{head}{first}\n" + "".join(f"{' ' * len(head)}{line}\n" for line in rest)
-    # On a very narrow terminal the description is on the lines below the name.
+    # on a very narrow terminal, the description is below the name
     return f"  {name}\n" + "".join(f"    {line}\n" for line in textwrap.wrap(meaning, max(columns - 4, 16)))
 
 

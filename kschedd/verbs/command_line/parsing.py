@@ -1,6 +1,6 @@
 """An argument parser that records its arguments: one source for completion, help and manual pages.
 
-argparse has no public interface to list a parser's arguments, so each one is recorded when it is added.
+Each argument is recorded when it is added, because argparse cannot list a parser's arguments.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import attrs
 def path_text(text: str) -> str:
     """Return the path unchanged.
 
-    Reject an empty path, which results from an unset variable and would mean the current directory.
+    Reject an empty path, which an unset variable produces and which would mean the current directory.
 
     For argparse: raises ArgumentTypeError if the path is empty.
     """
@@ -59,9 +59,9 @@ class NotingParser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         self.noted: list[Flag] = []
-        self.renamed: dict[str, str] = {}  # earlier names of flags, for error messages
+        self.renamed: dict[str, str] = {}  # former name -> current name of a flag, for error messages
         self.commands: Mapping[str, NotingParser] = {}  # parsers of subcommands
-        self.given: Sequence[str] = ()  # the words that are parsed, for error messages
+        self.given: Sequence[str] = ()  # words to parse, for error messages
         super().__init__(**options)
 
     def add_subparsers(self, **options: Any) -> Any:

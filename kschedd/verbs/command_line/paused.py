@@ -1,4 +1,4 @@
-"""The hint that the debugger has stopped scheduling, for verbs whose output depends on this."""
+"""The hint that the debugger has stopped scheduling, for verbs that are affected by this."""
 
 from kschedd.printing.reports.debugging import place_text
 from kschedd.verbs.command_line.session import VerbSession

@@ -49,32 +49,32 @@ class VerbSession:
     now: Callable[[], float] = time.time  # seconds since the epoch
     sleep: Callable[[float], None] = time.sleep
     read_input: Callable[[], bytes] = bytes  # returns the input of `-f -`; empty by default
-    # asks the user for confirmation; by default no question is asked, as in kubectl
+    # asks the user for confirmation; by default it returns True without a question, as kubectl does
     confirm: Callable[[str], bool] = lambda question: True
     namespace: str = "default"
-    folder: Path = Path()  # the base of relative file paths
-    # returns the style; a function, because the terminal may have been resized
+    folder: Path = Path()  # folder to which relative file paths refer
+    # returns the style of the terminal, which may have been resized
     measure: Callable[[], TerminalStyle] | None = None
-    streams: bool = True  # True if the daemon can send changes while a command runs; otherwise, verbs that wait poll
+    streams: bool = True  # True if the daemon can send changes while a command runs; otherwise, verbs poll
     cluster_time: Callable[[], float] | None = None  # returns the daemon's time; None: the time is `now`
-    outlived: bool = False  # True if changes of the debugger's state remain after the command's connection ends
+    outlived: bool = False  # True if the debugger's state survives the end of the connection
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
-    remedies_for: str = ""  # the program whose commands remedies contain; "": the daemon decides
+    remedies_for: str = ""  # program for the commands of remedies; "": the daemon chooses
     offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # calls methods for files without a daemon
-    # Runs the user's editor on a file and returns its exit status; None: no terminal.
+    # runs the user's editor on a file and returns its exit status; None: no terminal
     open_editor: Callable[[Path], int] | None = None
-    loss_is_told: bool = False  # True if the caller itself reports a lost connection
+    loss_is_told: bool = False  # True if the caller reports a lost connection
     asks_first: Callable[[], bool] = lambda: False  # True if irreversible actions require a confirmation
     whole_names: bool = False  # True if verbs of a group require their whole names: `debug step`, not `step`
     _daemon: DaemonClient | None = None
 
     def cluster_now(self) -> float:
-        """Return the cluster's time in seconds since the epoch; ages of objects refer to it."""
+        """Return the cluster's time in seconds since the epoch, for computing the ages of objects."""
         return self.now() if self.cluster_time is None else self.cluster_time()
 
     @property
     def daemon(self) -> DaemonClient:
-        """The daemon, connected on first use: a usage error needs no connection."""
+        """The daemon, connected on first use."""
         if self._daemon is None:
             self._daemon = self.connect()
         return self._daemon
@@ -84,7 +84,7 @@ class VerbSession:
         self._daemon = None
 
     def ask_of_file(self, method: str, **named: Any) -> Any:
-        """Call a method that needs only the given file; this is done without a daemon if possible."""
+        """Call a method that needs only this file; if possible, without a daemon."""
         if self.offline is not None:
             return self.offline(method, named)
         return self.daemon.call(method, **named)
@@ -103,7 +103,7 @@ class VerbSession:
         self.hint(f"{self.style.paint('Warning:', 'yellow')} {text}")
 
     def warn_unsupported(self, answers: Iterable[Mapping[str, Any]]) -> None:
-        """Warn about the results' `unsupported` fields, which have no effect, once for each kind and reason."""
+        """Warn about fields without effect (`unsupported` in the results), once for each kind and reason."""
         entries = [Unsupported(**entry) for answer in answers for entry in answer.get("unsupported") or ()]
         for text in grouped(entries):
             self.warn(text)
@@ -112,5 +112,5 @@ class VerbSession:
         self.hint(f"{self.style.paint('error:', 'red')} {text}")
 
     def hint(self, text: str) -> None:
-        """Write a sentence beside the output, to standard error; it is wrapped at the width of the terminal."""
+        """Write a sentence in addition to the output to standard error, wrapped at the terminal's width."""
         self.write_error(f"{flowing(text, self.style)}\n")

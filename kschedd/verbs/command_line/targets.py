@@ -46,7 +46,7 @@ def kind_of_word(session: VerbSession, word: str) -> Kind:
         return kind
     there = session.daemon.call("objects.kinds")
     folded = word.casefold()
-    for entry in there:  # among kinds with the same name, built-in kinds are first
+    for entry in there:  # if several kinds have this name, built-in kinds are first
         if folded in _spellings(entry):
             known = lookup(entry["name"])
             return known if known.known else _kind(entry)
@@ -59,7 +59,7 @@ def kind_of_word(session: VerbSession, word: str) -> Kind:
 
 
 def _spellings(entry: dict[str, Any]) -> set[str]:
-    """Return the words for a kind: all its names, each with and without its group."""
+    """Return all words for a kind: its names, each with and without its group."""
     name, group = str(entry["name"]), group_of(str(entry.get("api_version") or ""))
     words = {name.partition(".")[0], str(entry.get("plural") or name), *(entry.get("short_names") or ())}
     return {word.casefold() for word in (name, *words, *(f"{word}.{group}" for word in words))}
@@ -82,7 +82,7 @@ def targets_of(session: VerbSession, words: Sequence[str], *, needs_name: bool =
     """Return the targets that these words name. Raises UsageError, UnknownKindError."""
     if not words:
         raise UsageError("a kind is required, such as pods, pod web or pod/web")
-    # an unset $NAME results in an empty word, which must not mean all objects
+    # an empty word is probably an unset $NAME, which must not select all objects
     if "" in (*words[0].split(","), *words[1:]):
         raise UsageError("a kind or name is empty; expected such as pods, pod web or pod/web")
     if any("/" in word for word in words):
@@ -107,14 +107,14 @@ def _kinds(session: VerbSession, word: str) -> list[Kind]:
 
 
 def where(kind: Kind, namespace: str | None) -> dict[str, str]:
-    """Return the namespace as a parameter of a call; an empty mapping for cluster-scoped kinds."""
+    """Return the namespace as a call's parameter; empty for cluster-scoped kinds."""
     return {"namespace": namespace} if kind.namespaced and namespace is not None else {}
 
 
 def selected(
     session: VerbSession, targets: Sequence[Target], options: argparse.Namespace
 ) -> list[tuple[Kind, str, str | None]]:
-    """Yield the kind, name and namespace of every object that is selected by name, with -l or with --all."""
+    """Yield kind, name and namespace of each object selected by name, -l or --all."""
     namespace = namespace_of(session, options)
     found: list[tuple[Kind, str, str | None]] = []
     for target in targets:
@@ -154,7 +154,7 @@ def get_object(
 def with_near_name(session: VerbSession, error: RpcError, kind: Kind, name: str, namespace: str | None) -> RpcError:
     """Return the error.
 
-    If the object was not found, add similar names, or the namespace that contains an object of this name.
+    If the object was not found, add similar names, or the namespace of an object with this name.
     """
     if error.code != "not_found":
         return error
@@ -181,7 +181,7 @@ def _join(names: Iterable[str]) -> str:
 
 
 def pod_key(word: str, namespace: str | None) -> str:
-    """Return `namespace/name` of a pod given as web, pod/web or ns/web."""
+    """Return `namespace/name` for a pod that is given as web, pod/web or ns/web."""
     first, slash, name = word.partition("/")
     if not slash:
         return f"{namespace or 'default'}/{word}"

@@ -1,4 +1,4 @@
-"""Messages about a wrong command line, in the form of kschedd's messages, with the usage that was probably meant."""
+"""Messages for wrong command lines, in kschedd's format, with the usage that was probably intended."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -15,10 +15,10 @@ _NUMBERS: Final = {"int": "a whole number", "float": "a number", "whole_number":
 def clearer(
     message: str, flags: Sequence[str], renamed: Mapping[str, str] = {}, words: Sequence[str] = (), command: str = ""
 ) -> str:
-    """Return an error message of argparse in the form of kschedd's messages.
+    """Return an error message of argparse in kschedd's format.
 
-    `flags` are the flags of the command, `renamed` maps earlier names of flags to current names, `words` is the command
-    line after the name of the command, and `command` is this name.
+    `flags` are the flags of the command, `renamed` maps former names of flags to current names, `command` is its name,
+    and `words` are the words after it.
     """
     missing = message.removeprefix("the following arguments are required: ")
     if missing != message:
@@ -44,7 +44,7 @@ def _of_argument(argument: str, why: str, flags: Sequence[str], words: Sequence[
         known = [each.strip().strip("'") for each in choice[2].split(",")]
         what = name if argument.startswith("-") else "unknown command"
         return f'{what} "{choice[1]}"{allowed_names(choice[1], known)}'
-    if why.startswith("ignored explicit argument"):  # -wide is read as -w with the value "ide"
+    if why.startswith("ignored explicit argument"):  # argparse parses -wide as -w with the value "ide"
         short = argument.partition("/")[0]
         word = next((each for each in words if each.startswith(short) and len(each) > len(short)), short)
         return _unknown_flag(word, flags, {})
@@ -68,5 +68,5 @@ def _file_flag(words: Sequence[str], flags: Collection[str], command: str) -> st
 
 
 def is_file(word: str) -> bool:
-    """Return whether a word is probably meant as the path of manifests."""
+    """Return whether a word is probably the path of a manifest."""
     return word.endswith(_MANIFESTS) or (not word.startswith("-") and "/" in word and Path(word).exists())

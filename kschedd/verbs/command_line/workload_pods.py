@@ -10,7 +10,7 @@ WORKLOADS: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job
 
 
 def workload_named(words: Sequence[str], others: Sequence[str] = ()) -> tuple[Kind, str] | None:
-    """Return the workload that `deployment/web` or `deployment web` names; None for other words.
+    """Return the workload for `deployment/web` or `deployment web`; None for other words.
 
     `others` are additional kinds that are accepted.
     """

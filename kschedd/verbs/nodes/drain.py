@@ -1,7 +1,7 @@
 """drain and evict: evictions of the pods of a node, or of pods by name, within their disruption budgets.
 
-`drain` cordons the nodes, then drains one node after the other. It evicts all pods that `drain_filters` selects. If a
-pod's budget does not allow the eviction, the eviction is retried every 5 seconds, until all pods are gone or the time
+`drain` cordons all nodes, and then drains them one after the other. It evicts all pods that `drain_filters` selects. If
+a pod's budget does not allow the eviction, the eviction is retried every 5 seconds, until all pods are gone or the time
 limit is reached. After Ctrl-C, the nodes remain cordoned and the remaining pods are listed.
 
 Source: kubectl v1.34, pkg/drain/drain.go, pkg/cmd/drain/drain.go. The messages are kubectl's, except for the indented
@@ -54,7 +54,7 @@ Raw = Mapping[str, Any]
 
 @attrs.define(eq=False)
 class DrainError(KscheddError):
-    """The reasons why a node could not be drained; several reasons are joined as Go's aggregate errors are."""
+    """The error if a node cannot be drained; several reasons are joined in the format of Go's aggregate errors."""
 
     reasons: tuple[str, ...]
 
@@ -65,11 +65,11 @@ class DrainError(KscheddError):
 
 @attrs.define(eq=False)
 class _Leaving:
-    """One pod that leaves the node: it will be evicted at `next_try`; None: it is terminating."""
+    """A pod to remove from the node; it will be evicted at `next_try` (None: it is already terminating)."""
 
     pod: Raw
     next_try: float | None
-    cause: str = ""  # the reason that the budget gave at the latest attempt
+    cause: str = ""  # the budget's reason in the latest attempt
 
     @property
     def name(self) -> str:
@@ -137,7 +137,7 @@ def drain(session: VerbSession, options: argparse.Namespace) -> int:
         raise UsageError("--pod-selector=<pod_selector> must be a valid label selector", "drain") from None
     names = node_names(session, options, options.what)
     for name in names:
-        get_object(session, NODE, name, None)  # if one of the named nodes does not exist, no pod is evicted
+        get_object(session, NODE, name, None)  # if any of the nodes does not exist, no pod is evicted
     if not may_go_on(session, options, f"Evict the pods of {', '.join(names)}?"):
         return 1
     set_cordon(session, names, True, options.dry_run)
@@ -150,7 +150,7 @@ def drain(session: VerbSession, options: argparse.Namespace) -> int:
             session.write_error(f'error: unable to drain node "{name}" due to error: {error}, continuing command...\n')
         except KscheddError:
             raise
-        except BaseException:  # Ctrl-C; in the REPL it is a cancellation
+        except BaseException:  # Ctrl-C, or a cancellation in the REPL
             _interrupted(session, [*failed, *names[place:]])
             raise
         else:
@@ -207,7 +207,7 @@ class _Drain:
             raise failure
 
     def _pods_for_deletion(self) -> list[tuple[Raw, PodDeleteStatus]]:
-        """Return the pods of the node, each with the action for it."""
+        """Return the pods of the node, each with the decision about it."""
         options = self._options
         flags = DrainFlags(
             options.force, options.ignore_daemonsets, options.delete_emptydir_data, options.skip_wait_for_delete_timeout
@@ -289,7 +289,7 @@ class _Drain:
         return f"global timeout reached: {show_duration(self._timeout_s)}"
 
     def _try(self, each: _Leaving) -> str | None:
-        """Evict the pod. Return None to wait or retry, the reason of a failure, or "" for success."""
+        """Evict the pod. Evict a pod; return None to wait or retry, the reason of a failure, or "" for success."""
         try:
             self._session.daemon.call(
                 "pods.evict",
@@ -312,7 +312,7 @@ class _Drain:
         return None if self._options.dry_run == "none" else ""
 
     def _report_cause(self, each: _Leaving, error: RpcError) -> None:
-        """Report the reason why the budget blocks, unless it was already reported."""
+        """Report why the budget blocks the eviction, unless already reported."""
         lines = blockers(self._session.daemon, each.namespace, error.data)
         cause = "".join(f"  {line}\n" for line in lines)
         if cause != each.cause and cause not in self._reported:
@@ -353,7 +353,7 @@ class _Drain:
             self._session.sleep(min(POLL_S, deadline - self._session.now()))
 
     def _gone(self, waiting: Sequence[_Leaving]) -> Iterator[_Leaving]:
-        """Yield the pods that no longer exist, and those for which the drain need not wait."""
+        """Yield the pods that no longer exist, and the pods that the drain need not await."""
         if not waiting:
             return
         there = {pod["metadata"]["uid"]: pod for pod in self._pods()}

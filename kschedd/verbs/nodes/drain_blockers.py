@@ -1,6 +1,6 @@
 """Reasons why a pod cannot be evicted: its disruption budget, and the unhealthy pods of that budget.
 
-This module reads the budget and its pods from the daemon. Objects that were deleted in the meantime are no error.
+This module reads the budget and its pods from the daemon. Objects that were deleted meanwhile are ignored.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ _LONGEST: Final = 160
 
 
 def blockers(daemon: DaemonClient, namespace: str, refusal: Any) -> list[str]:
-    """Return lines with the reason why the budget blocks an eviction.
+    """Return lines about why the budget blocks an eviction.
 
-    `refusal` is the data in the error of the eviction.
+    `refusal` is the data of the eviction's error.
     """
     if not isinstance(refusal, Mapping):
         return []
@@ -54,7 +54,7 @@ def blockers(daemon: DaemonClient, namespace: str, refusal: Any) -> list[str]:
 
 
 def _unhealthy(pod: Mapping[str, Any]) -> str:
-    """Return the reason why the pod does not count as healthy; "" if it does."""
+    """Return why the pod is not healthy, or ""."""
     status = pod.get("status") or {}
     if pod["metadata"].get("deletionTimestamp"):
         return "is being deleted"

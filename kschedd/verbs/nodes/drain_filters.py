@@ -107,7 +107,7 @@ def _unmanaged(pod: Raw, flags: DrainFlags) -> PodDeleteStatus:
 
 
 def warnings(found: Iterable[tuple[Raw, PodDeleteStatus]]) -> str:
-    """Return all warnings, each once with all its pods; "" without warnings."""
+    """Return the warnings, each once with all its pods."""
     return "; ".join(f"{message}: {pods}" for message, pods in _by_message(found, "Warning"))
 
 

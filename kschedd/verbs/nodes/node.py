@@ -116,7 +116,7 @@ def _add(session: VerbSession, options: argparse.Namespace, names: list[str]) ->
 
 
 def _next_step(session: VerbSession, word: str, names: list[str]) -> str:
-    """Return a line about what happens next to changed nodes, with the command that shows it."""
+    """Return a line about the next change of these nodes, with the command that shows it."""
     if word == "stop":
         try:
             found = session.daemon.call("nodes.zones")["nodes"]
@@ -202,6 +202,6 @@ def _write_leaving(session: VerbSession, answer: Mapping[str, Any]) -> None:
 
 
 def _ahead(session: VerbSession, time: str | None) -> str:
-    """Return the time that remains until `time`, as text."""
+    """Return the duration from now until `time`, as text."""
     at = seconds_of(time)
     return "never" if at is None else span(max(0.0, at - session.cluster_now()))

@@ -26,7 +26,7 @@ def _cordon_words(words: VerbParser) -> None:
 
 
 def node_names(session: VerbSession, options: argparse.Namespace, names: list[str]) -> list[str]:
-    """Return the names of the selected nodes. The word `node` or the prefix `node/` before a name is optional."""
+    """Return the names of the selected nodes. The word `node`, or the prefix `node/`, may precede a name."""
     if names and lookup(names[0]) == NODE:
         names = names[1:]
     names = [name.partition("/")[2] if lookup(name.partition("/")[0]) == NODE else name for name in names]
@@ -63,7 +63,7 @@ def each_node(
 
 
 def set_cordon(session: VerbSession, names: list[str], wanted: bool, dry_run: str) -> int:
-    """Cordon or uncordon the nodes. `dry_run`: none, client or server."""
+    """Cordon or uncordon the nodes. `dry_run` is none, client or server."""
     done = "cordoned" if wanted else "uncordoned"
     suffix = {"none": "", "client": " (dry run)", "server": " (server dry run)"}[dry_run]
     method = "nodes.cordon" if wanted else "nodes.uncordon"
@@ -135,7 +135,7 @@ def _is_taint(word: str) -> bool:
 
 
 def _check(word: str) -> None:
-    """Check the syntax of a taint before any node is changed. Raises UsageError."""
+    """Check the syntax of a taint before any node changes. Raises UsageError."""
     removing = word.endswith("-")
     key, colon, effect = word.removesuffix("-").partition(":")
     if not key.partition("=")[0]:

@@ -1,7 +1,7 @@
 """top nodes, top pods: the resources requested on each node and by each pod, in kubectl's grammar.
 
-kubectl shows the usage of containers. The pods of kschedd have no running containers, so the columns show resource
-requests, which the scheduler uses. The headers say so.
+kubectl shows the usage of containers. Simulated pods have no running containers, so kschedd shows resource requests
+instead. The headers say so.
 """
 
 import argparse

@@ -47,7 +47,7 @@ def write_change(session: VerbSession, options: argparse.Namespace, raw: Mapping
 
 
 def _changed(answer: Mapping[str, Any]) -> str:
-    """Return the names of the changed fields; "" if nothing changed."""
+    """Return the names of the changed fields, or ""."""
     return ", ".join(answer["changed"])
 
 
@@ -95,7 +95,7 @@ def _delete_words(words: VerbParser) -> None:
     output_flag(words, ("table", "name"))
 
 
-_Deletion = tuple[Kind, str, dict[str, Any]]  # the name ("" for several objects) and the parameters of the call
+_Deletion = tuple[Kind, str, dict[str, Any]]  # the name ("" for several objects), and the parameters of the call
 
 
 @verb(
@@ -152,7 +152,7 @@ def _deletions_of_files(
         raise UsageError("-f FILE excludes kinds, selectors and --all")
     objects, failed = read_objects(session, options.filename, namespace or "default")
     calls: list[_Deletion] = []
-    # Delete in reverse order, because namespaces and other dependencies usually come first in a file.
+    # Delete in reverse order, because namespaces and other dependencies are usually first in a file.
     for _, raw in reversed(objects):
         kind, name = kind_of(raw), str((raw.get("metadata") or {}).get("name", ""))
         calls.append((kind, name, {"name": name, **where(kind, raw["metadata"].get("namespace"))}))
@@ -188,7 +188,7 @@ _WITH_MUCH_IN_IT = ("Node", "Namespace", "CustomResourceDefinition")
 
 
 def _question(calls: list[tuple[Kind, str, dict[str, Any]]], namespace: str | None) -> str:
-    """Return the question that asks for confirmation; "" if no confirmation is needed.
+    """Return the confirmation question, or "" if no confirmation is needed.
 
     A confirmation is needed for several objects, and for an object with dependents.
     """
@@ -313,7 +313,7 @@ def _call(
 
 
 def _request_error(text: str) -> str:
-    """Return kubectl's message for an invalid request (as opposed to an invalid object), without the object's text."""
+    """Return kubectl's message for an invalid request, without the text of the object."""
     if not text.startswith(' "" is invalid: '):
         return text
     bare = text.removeprefix(' "" is invalid: ')

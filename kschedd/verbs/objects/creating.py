@@ -113,7 +113,7 @@ def _call(session: VerbSession, options: argparse.Namespace, raw: Raw) -> Any:
 
 
 def _create_one(session: VerbSession, options: argparse.Namespace, raw: Raw, done: str) -> int:
-    """Create an object from flags; with --dry-run=client, only print the object, without a daemon."""
+    """Create an object from flags; with --dry-run=client, print the object without a daemon."""
     output_of(options.output, FORMS)
     if options.namespace and kind_of(raw).namespaced:
         raw["metadata"]["namespace"] = namespace_of(session, options)
@@ -270,9 +270,9 @@ def expose(session: VerbSession, options: argparse.Namespace) -> int:
 def each_manifest(
     session: VerbSession, options: argparse.Namespace, done: str, request: Callable[[dict[str, Any]], Any]
 ) -> int:
-    """Call `request` for each object and print the result. An error of one object does not affect the others.
+    """Call `request` for each object and print the result. An error in one object does not affect the others.
 
-    `done` is the word that is printed for success. Returns the exit status: 1 if any object was rejected.
+    `done` is the word to print for success. Returns exit status 1 if any object was rejected.
     """
     objects, failed = read_objects(session, options.filename, namespace_of(session, options) or "default")
     answers = []

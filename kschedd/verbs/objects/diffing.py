@@ -97,7 +97,7 @@ def _changes(session: VerbSession, result: Raw, *, managed_fields: bool) -> Iter
     if before is not None and kind.name == "Secret":
         before, after = _masked(before, after)
     name = ".".join([*kind.api_version.split("/"), kind.name, meta.get("namespace", ""), meta["name"]])
-    # A dry run sets a new resourceVersion, which does not count as a difference.
+    # A dry run sets a new resourceVersion, which is not a difference.
     version = None if before is None else before["metadata"].get("resourceVersion")
     old = [] if before is None else _lines(before, version, managed_fields)
     new = _lines(after, version, managed_fields)

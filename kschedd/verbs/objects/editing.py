@@ -1,6 +1,6 @@
 """edit: opens an object in the user's editor, and sends the changes as a patch.
 
-If the object is rejected, it is opened again with the reasons above it, until the user leaves the text unchanged.
+If the object is rejected, it is opened again with the reasons above it, until the user saves it unchanged.
 """
 
 import argparse
@@ -101,7 +101,7 @@ def _edit_one(session: VerbSession, options: argparse.Namespace, kind: Kind, bef
 
 
 def _in_editor(session: VerbSession, body: str, faults: str) -> tuple[str, Path]:
-    """Return the edited text without its leading comments, and the path of the edited file."""
+    """Return the edited text without its leading comments, and the path of its file."""
     assert session.open_editor is not None, "checked before"
     comments = _HEADER + "".join(f"# {line}\n" for line in faults.splitlines()) + ("#\n" if faults else "")
     with tempfile.NamedTemporaryFile("w", prefix="kschedd-edit-", suffix=".yaml", delete=False) as opened:

@@ -9,7 +9,7 @@ from kschedd.verbs.command_line.grammar import UsageError
 
 
 def open_editor(file: Path) -> int:
-    """Run the editor in $KUBE_EDITOR, otherwise the one in $EDITOR, otherwise vi.
+    """Run the editor in $KUBE_EDITOR, or else in $EDITOR, or else vi.
 
     Returns its exit status. Raises UsageError if the editor cannot be started.
     """

@@ -56,7 +56,7 @@ def _events(session: VerbSession, options: argparse.Namespace, about: str | None
     types = _types(options.types)
     namespace = namespace_of(session, options)
     if about and about.startswith("Node/"):
-        namespace = None  # an event about a node may be in any namespace, so all are searched
+        namespace = None  # an event about a node may be in any namespace
     params: dict[str, Any] = {"for": about, "namespace": namespace, "limit": options.limit}
     answer = session.daemon.call("events.list", **{k: v for k, v in params.items() if v is not None})
     shown = [event for event in answer["events"] if not types or event.get("type") in types]
@@ -82,7 +82,7 @@ def _events(session: VerbSession, options: argparse.Namespace, about: str | None
             session.write(render(row, session.style, headers=False, widths=widths))
 
         def start_over(lost: Place) -> Place:
-            """Return the position of the daemon's oldest event, or of the next event if the daemon has none."""
+            """Return the position of the daemon's oldest event; without events, that of the next event."""
             return attrs.evolve(lost, number=None if lost.number == 0 else 0, history=None)
 
         place = Place("number", "instance").after(answer)

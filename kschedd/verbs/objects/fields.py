@@ -71,7 +71,7 @@ def _lines(fields: Fields, recursive: bool, indent: str, above: tuple[str, ...])
     for name in sorted(fields):
         yield f"{indent}{name}\t<{type_text(fields[name])}>\n"
         inner = _inner(fields[name])
-        # A type may contain itself; each path therefore shows a type only once.
+        # a type may contain itself, so each path shows a type only once
         if recursive and isinstance(inner, Fields) and inner.name not in above:
             yield from _lines(inner, recursive, indent + "  ", (*above, inner.name))
 

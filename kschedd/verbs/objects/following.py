@@ -1,7 +1,7 @@
 """Streams that resume after a restart of the daemon: `get -w`, `events -w`, `logs -f`.
 
 A stream resumes after the last printed item, so that each item is printed once, in order. If the daemon no longer has
-the next items, or has another history, a message says which items may be missing.
+the next items, or has another history, a message reports that items may be missing.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,8 +21,8 @@ _RETRY_S: Final = 0.3
 class Place:
     """Position from which a stream resumes: a number within one history; None if the number is unknown.
 
-    `number_field` and `history_field` are the names of the number and the history in answers; `number_field` is also
-    used in items.
+    `number_field` and `history_field` are the fields of the number and the history in answers; items also contain
+    `number_field`.
     """
 
     number_field: str
@@ -58,11 +58,11 @@ def follow(
     start_over: Callable[[Place], Place],
     missed: str,
 ) -> None:
-    """Print each item of a stream, until the daemon or the user ends the stream.
+    """Print each item of a stream until the daemon or the user ends it.
 
-    `start_over` is called if the stream cannot be resumed: it prints the current objects and returns a new position.
-    `missed` is the message that items may be missing. Raises RpcError. As long as the position is unknown, an error of
-    the first attempt to open the stream (ConnectionLostError, NoDaemonError) is raised as well.
+    If the stream cannot be resumed, `start_over` prints the current objects and returns a new position. `missed` is the
+    message about missing items. Raises RpcError. While the position is unknown, an error of the first attempt
+    (ConnectionLostError, NoDaemonError) is raised as well.
     """
     opened, lost, gone = place.number is not None, False, False
     while True:

@@ -39,7 +39,7 @@ def assignments(words: Sequence[str], example: str) -> dict[str, str]:
 
 
 def listed(text: str | None, example: str) -> dict[str, str]:
-    """Return `KEY=VALUE,KEY=VALUE` as a map; an empty map without a value."""
+    """Return `KEY=VALUE,KEY=VALUE` as a map, which may be empty."""
     return assignments(text.split(","), example) if text else {}
 
 
@@ -180,7 +180,7 @@ def secret(name: str, options: argparse.Namespace, folder: Path) -> Raw:
 
 
 def _data(options: argparse.Namespace, folder: Path) -> dict[str, bytes]:
-    """Return the entries that --from-literal, --from-file and --from-env-file contain."""
+    """Return the entries of --from-literal, --from-file and --from-env-file."""
     found: dict[str, bytes] = {}
 
     def add(key: str, value: bytes) -> None:
@@ -206,7 +206,7 @@ def _data(options: argparse.Namespace, folder: Path) -> dict[str, bytes]:
 
 
 def _files(word: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the key and the file of a `[KEY=]PATH` of --from-file; for a folder, of each of its files."""
+    """Yield the key and the file for a `[KEY=]PATH` of --from-file; for a folder, one pair for each of its files."""
     key, equals, path = word.rpartition("=")
     file = folder / path
     if not file.is_dir():
@@ -276,7 +276,7 @@ def pod(name: str, options: argparse.Namespace) -> Raw:
 
 
 def exposing_service(name: str, options: argparse.Namespace, raw: Mapping[str, Any]) -> Raw:
-    """Return the Service that `expose` creates for the pods of an object.
+    """Return the Service with which `expose` exposes an object's pods.
 
     Raises UsageError if the object has no selector.
     """

@@ -1,6 +1,6 @@
 """apply and create -f, delete -f: objects from files, directories and standard input.
 
-The client reads the files and sends their text unchanged, so the daemon's errors name the user's files and lines.
+The client sends the text of the files unchanged, so that the daemon's errors contain the user's files and lines.
 """
 
 import argparse
@@ -30,13 +30,13 @@ from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 
 _FORMS = ("table", "name", "json", "yaml")
-_SERVER_SIDE = "kubectl"  # kubectl's field manager for client-side apply, whose fields a server-side apply takes over
+_SERVER_SIDE = "kubectl"  # field manager of client-side apply in kubectl, whose fields a server-side apply takes over
 _CLIENT_SIDE = "kubectl-client-side-apply"
 
 
 @attrs.frozen
 class Source:
-    """The text of a file, and the file's name in errors."""
+    """The text of a file, and the file's name in error messages."""
 
     name: str
     text: str
@@ -62,9 +62,9 @@ def file_flag(words: VerbParser, *, needed: bool) -> None:
 
 
 def sources_of(session: VerbSession, names: Sequence[str]) -> tuple[list[Source], int]:
-    """Read the named files in order.
+    """Read the files in order.
 
-    Return the contents, and the number of files that could not be read; their errors are printed.
+    Return their texts, and the number of unreadable files, whose errors are printed.
     """
     sources: list[Source] = []
     failed = 0
@@ -153,8 +153,8 @@ def apply(session: VerbSession, options: argparse.Namespace) -> int:
     answers: list[dict[str, Any]] = []
     errors: list[dict[str, Any]] = []
     limit = request_limit(session, sum(len(source.text) for source in sources))
-    # An atomic apply of several files must be one call: the texts are joined, and the lines of errors are converted
-    # back.
+    # An atomic apply of several files must be one call, so their texts are joined, and line numbers of errors are
+    # converted.
     for joined in [_Joined(sources)] if options.atomic and sources else [_Joined([source]) for source in sources]:
         if options.atomic and joined.size > limit:
             session.error(
@@ -216,7 +216,7 @@ def reference(result: dict[str, Any]) -> str:
 
 
 def fault_text(error: dict[str, Any]) -> str:
-    """Return the message for one error in a manifest: file, line, object, field and the allowed values."""
+    """Return the message for an error in a manifest: file, line, object, field and allowed values."""
     source, at = error.get("source") or "-", error.get("line")
     where = f"{'standard input' if source == '-' else source}{f':{at}' if at else ''}"
     why = str(error.get("why") or error.get("message") or "is wrong")
@@ -240,7 +240,7 @@ def no_mapping(source: str, name: Any, namespace: Any, why: str) -> str:
 def request_limit(session: VerbSession, size: int) -> int:
     """Return the maximum request size in bytes.
 
-    The daemon is called only if `size` is large enough to exceed a limit.
+    The daemon is called only if `size` is large.
     """
     if size < MAX_REQUEST_BYTES // 16:
         return MAX_REQUEST_BYTES
@@ -248,11 +248,11 @@ def request_limit(session: VerbSession, size: int) -> int:
 
 
 class _Joined:
-    """Several sources joined into one text, with the lines of the sources for the lines of the text."""
+    """Several sources joined to one text, which converts line numbers back to those of the sources."""
 
     def __init__(self, sources: Sequence[Source], after: int = 0) -> None:
         self._sources = sources
-        self._after = after  # number of lines of the source before this text
+        self._after = after  # number of the source's lines before this text
         self._starts: list[int] = []
         pieces = []
         at = 0
@@ -274,7 +274,7 @@ class _Joined:
         return len(self.text.encode("utf-8", "replace"))
 
     def portions(self, most: int) -> "Iterator[_Joined]":
-        """Yield the text in parts of at most `most` bytes; a document is never split."""
+        """Yield the text in parts of at most `most` bytes, without splitting documents."""
         if len(self._sources) > 1 or self.size <= most:
             yield self
             return
@@ -282,7 +282,7 @@ class _Joined:
             yield _Joined([Source(self.name, text)], after)
 
     def placed(self, error: dict[str, Any]) -> dict[str, Any]:
-        """Return the error with its file and its line in that file."""
+        """Return the error with the file, and its line in that file."""
         if not error.get("line"):
             return error
         if len(self._sources) == 1:
@@ -294,7 +294,7 @@ class _Joined:
 def _apply_each(
     session: VerbSession, joined: _Joined, flags: dict[str, Any], limit: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Apply a List that is too large for one request: parse it in the client and send its objects one by one.
+    """Apply a List that is too large for one request: its objects are sent one by one.
 
     Return the results, and the errors, each with its line."""
     import msgpack
@@ -343,7 +343,7 @@ def _fields(fault: Any) -> dict[str, Any]:
 def read_objects(
     session: VerbSession, names: Sequence[str], namespace: str
 ) -> tuple[list[tuple[str, dict[str, Any]]], int]:
-    """Return the place and the content of every object in the files, and the number of errors printed."""
+    """Return the source and content of every object in the files, and the number of printed errors."""
     from kschedd.api.manifests import read_text
     from kschedd.api.schemas.kinds import kind_of
 

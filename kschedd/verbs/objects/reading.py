@@ -64,7 +64,7 @@ def _get_words(words: VerbParser) -> None:
 
 @attrs.frozen
 class _Layout:
-    """The output settings of `get`."""
+    """The settings of `get` for its output."""
 
     output: Output
     headers: bool
@@ -79,7 +79,7 @@ class _Layout:
 
 
 def _form(options: argparse.Namespace) -> str:
-    """Return the value of -o together with the value of --template."""
+    """Return the value of -o, combined with that of --template."""
     form = str(options.output).removeprefix("=")
     if options.template is None or "=" in form:
         return form
@@ -162,12 +162,12 @@ def _has_no_node(pod: Raw) -> bool:
 
 @attrs.frozen
 class _Group:
-    """The objects of one kind, and the resourceVersion of the list."""
+    """The objects of one kind, and the resourceVersion of their list."""
 
     kind: Kind
     objects: list[Raw]
     version: Any = None
-    epoch: str | None = None  # the history to which the version belongs
+    epoch: str | None = None  # epoch to which the version belongs
 
 
 def _fetch(
@@ -243,7 +243,7 @@ def _print_documents(session: VerbSession, output: Output, objects: list[Raw], *
 
 
 class _Tables:
-    """Prints one table per kind; rows of later changes have the column widths of the first table."""
+    """Prints one table per kind; later rows have the column widths of the first table."""
 
     def __init__(self, session: VerbSession, layout: _Layout) -> None:
         self._session = session
@@ -253,7 +253,7 @@ class _Tables:
 
     def first(self, groups: Sequence[_Group]) -> None:
         layout, style = self._layout, self._session.style
-        if layout.output.form == "custom-columns":  # one table for all kinds, which has its headers even if it is empty
+        if layout.output.form == "custom-columns":  # one table for all kinds, with headers even if it is empty
             shown = [_Group(lookup("List"), [raw for group in groups for raw in group.objects])]
         else:
             shown = [group for group in groups if group.objects]
@@ -307,7 +307,7 @@ def _watch(
     found: Sequence[_Group],
     show: Callable[[Raw], None],
 ) -> None:
-    """Print every change after the version that was printed, until the user ends the watch.
+    """Print every change after the printed version, until the user ends the watch.
 
     The watch resumes if the daemon restarts.
     """
@@ -344,7 +344,7 @@ def _watch(
 
 
 def _place(found: Sequence[_Group]) -> Place:
-    """Return the parameters of a watch that continues after the printed objects."""
+    """Return the parameters of a watch that starts after the printed objects."""
     group = next(iter(found), None)
     version = None if group is None else group.version
     if group is not None and version is None:

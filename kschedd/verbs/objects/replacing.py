@@ -76,7 +76,7 @@ def _replace(session: VerbSession, options: argparse.Namespace, raw: Mapping[str
 
 
 def _delete(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], patience: Patience) -> None:
-    """Delete the object with that name, and wait until it no longer exists. Raises RpcError."""
+    """Delete the object with this name, and wait until it is gone. Raises RpcError."""
     kind, meta = kind_of(raw), raw["metadata"]
     name, namespace = str(meta.get("name", "")), meta.get("namespace")
     present = find_object(session, kind, name, namespace)

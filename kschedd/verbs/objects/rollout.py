@@ -49,7 +49,7 @@ ACTIONS: Final[Mapping[str, str]] = {
 _RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
 _TEMPLATE_HASH: Final = "pod-template-hash"
 _FORMS: Final = ("table", "name", "yaml", "json")
-#: annotations that do not change when a Deployment is rolled back
+#: annotations that a rollback of a Deployment does not change
 _KEPT: Final = (
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -58,7 +58,7 @@ _KEPT: Final = (
     "deployment.kubernetes.io/max-replicas",
     "deprecated.deployment.rollback.to",
 )
-#: for flags that only some actions accept: these actions
+#: flag -> actions that accept it; other flags apply to all actions
 _FLAGS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "watch": ("status",),
     "timeout": ("status",),
@@ -130,7 +130,7 @@ def _for_each(
     what: list[str],
     work: Callable[[Kind, Raw], None],
 ) -> int:
-    """Run the action for each object; an error is reported, and the other objects are still processed."""
+    """Run the action for each object; an error of one object does not affect the others."""
     failed = 0
     for kind, name, namespace in _objects(session, options, what):
         try:
@@ -189,7 +189,7 @@ def _changes(session: VerbSession, kind: Kind, raw: Raw) -> Any:
 
 
 def _look_again(session: VerbSession, kind: Kind, raw: Raw, limit: float) -> Any:
-    """Yield the object each time that it has changed, until the time limit."""
+    """Yield the object after each change until the time limit, by polling."""
     meta = raw["metadata"]
     seen = meta["resourceVersion"]
     while limit > 0:
@@ -365,7 +365,10 @@ def _mark(action: str) -> Callable[[VerbSession, argparse.Namespace, list[str]],
 
 
 def _patch_for(action: str, kind: Kind, raw: Raw, now: str) -> Raw:
-    """Return the patch for the action. Raises RolloutError if the action is not possible in the object's state."""
+    """Return the patch that performs the action.
+
+    Raises RolloutError if the object's state does not allow the action.
+    """
     subject = f'{kind.plural}{"." + kind.group if kind.group else ""} "{raw["metadata"]["name"]}"'
     paused = bool((raw.get("spec") or {}).get("paused"))
     if action == "restart":

@@ -26,7 +26,7 @@ _WEEK_S: Final = 7 * 86400.0
 
 @attrs.frozen
 class _Awaited:
-    """One object to wait for, with its UID at the start of the wait ("" if it did not exist)."""
+    """An object to wait for, with its UID at the start of the wait ("" if it did not exist)."""
 
     kind: Kind
     name: str
@@ -42,7 +42,7 @@ class Patience:
     left_s: float
 
     def wait(self) -> bool:
-        """Sleep until the next poll; return False if the time is over."""
+        """Sleep until the next poll; return False if the time limit has passed."""
         if self.left_s <= 0:
             return False
         pause = min(POLL_INTERVAL_S, self.left_s)
@@ -52,7 +52,7 @@ class Patience:
 
 
 def seconds_to_wait(text: str, *, zero: float = 0.0) -> float:
-    """Return the value of --timeout. A negative value means a week, and 0 means `zero`. Raises UsageError."""
+    """Return the value of --timeout. A negative value means a week; 0 means `zero`. Raises UsageError."""
     try:
         limit = parse_duration(text.removeprefix("="))
     except DurationError as fault:
@@ -130,7 +130,7 @@ def wait_until(
 
     Return False if the time limit was reached.
 
-    With `uid`, another object with the same name counts as deleted.
+    With `uid`, an object with another UID is treated as deleted.
     """
     while True:
         present = find_object(session, kind, name, namespace)
@@ -183,7 +183,7 @@ def _uid(raw: Raw | None) -> str:
 
 
 def condition_of(wanted: str) -> Met:
-    """Return the predicate of --for. Raises UsageError."""
+    """Return the predicate that --for describes. Raises UsageError."""
     if wanted.lower() == "delete":
         return lambda raw: raw is None
     if wanted.lower() == "create":
@@ -214,7 +214,7 @@ def _has_condition(raw: Raw, name: str, value: str) -> bool:
 def _field_condition(text: str) -> Met:
     from kschedd.printing.templates.jsonpath import JsonPathError, compile_path, values_at
 
-    # The path may contain a filter with "=", so the value is the text after the last brace.
+    # The path may contain a filter with "=", so the value begins after the last brace.
     path, brace, rest = text.strip("'\"").rpartition("}")
     path = path + brace if brace else text
     value = rest.strip("'\"").removeprefix("=").strip("'\"") if brace else ""

@@ -1,4 +1,4 @@
-"""watch: repeats another verb. The caller passes the functions that find and run the verb to repeat."""
+"""watch: repeats another verb. The caller passes functions that find and run this verb."""
 
 import argparse
 import re
@@ -30,7 +30,7 @@ def _watch_words(words: VerbParser) -> None:
 def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespace) -> int:
     """Repeat another verb and show its output until the user ends it.
 
-    The repetition continues if the daemon restarts.
+    It continues if the daemon restarts.
     """
     if not options.command:
         raise UsageError("watch requires a command, such as: watch get pods")
@@ -39,10 +39,10 @@ def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespac
     if options.interval <= 0:
         raise UsageError(f"--interval {options.interval:g}: must be greater than 0s")
     looks = 0
-    before: list[str] | None = None  # the lines of the previous output
+    before: list[str] | None = None  # lines of the previous output
     screen = session.style.width > 0
     if screen:
-        session.command("\x1b[?1049h")  # alternate screen: the terminal's previous content is restored at the end
+        session.command("\x1b[?1049h")  # alternate screen; the previous content is restored at the end
     try:
         while True:
             shown: list[str] = []
@@ -77,9 +77,9 @@ def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespac
 
 
 def marked(before: Sequence[str] | None, text: str, style: TerminalStyle) -> str:
-    """Return the text with new lines in bold, or marked by a `*` without colors.
+    """Return the text with new lines in bold; without colors, new lines are marked by a `*`.
 
-    Differences in ages from the previous output are ignored.
+    Differences in ages are ignored.
     """
     lines = text.splitlines()
     known = {_AGE.sub("", line) for line in before} if before is not None else None

@@ -35,7 +35,7 @@ DOES_NOT_FIT, FAILED = 1, 2
 
 def _manifests(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:
     """Return the objects of the files. Raises UsageError at the first error."""
-    from kschedd.api.manifests import read_text  # importing YAML takes long, and most verbs do not need it
+    from kschedd.api.manifests import read_text  # YAML is imported only if needed, because this takes long
 
     sources, failed = sources_of(session, files)
     if failed:
@@ -109,21 +109,21 @@ def _workload_named(session: VerbSession, options: argparse.Namespace) -> dict[s
 
 
 def alternatives_text(each: dict[str, Any]) -> str:
-    """Return a text such as `16x1 or 8x2 or 2x8 nvidia.com/gpu`: how many pods of each size fit; "" without sizes."""
+    """Return text such as `16x1 or 8x2 or 2x8 nvidia.com/gpu`: how many pods of each size fit; "" without sizes."""
     if not each["alternatives"]:
         return ""
     sizes = [(one["amount"], one["fits"], one["limited"]) for one in each["alternatives"]]
     own = (each["amount"], each["fits"], each["limited"])
-    # The smallest size comes first, because fewer pods fit the larger they are.
+    # Sizes are sorted in ascending order, which is the descending order of their counts.
     place = next((n for n, size in enumerate(sizes) if size[1] < own[1]), len(sizes))
     sizes[place:place] = [own] if own[1] else []
     return " or ".join(f"{fits}{'+' if most else ''}x{size}" for size, fits, most in sizes) + f" {each['resource']}"
 
 
 def fits_table(found: Sequence[dict[str, Any]], *, of_all: bool = False) -> Table:
-    """Return the answer of `capacity.pods` as a table with a row for each spec or set of specs.
+    """Return the answer of `capacity.pods` as a table, with a row for each pod spec or set of specs.
 
-    `of_all`: the count includes all pods of a workload.
+    `of_all` is true if the count includes all pods of a workload.
     """
     headers = (f"+1 {shape['name'].upper()}" for shape in found[0]["shapes"])
     sized = any(each["alternatives"] for each in found)
@@ -147,7 +147,7 @@ def _fits_row(each: dict[str, Any], *, sized: bool) -> tuple[str, ...]:
 
 
 def _more_text(shape: dict[str, Any]) -> str:
-    """Return how many more pods fit with one more node, and the price per pod if prices were given."""
+    """Return how many more pods fit with one more node, and the price per pod if there are prices."""
     if shape["more"] is None:
         return "?"
     price = f" ({shape['price'] / shape['more']:.3g} each)" if shape["more"] > 0 and shape["price"] != 1 else ""
@@ -310,9 +310,9 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _compared_versions(options: argparse.Namespace) -> list[str]:
-    """Return the two versions of --kube-version; empty without that flag.
+    """Return the two versions of --kube-version, if given.
 
-    Raises UsageError if flags exclude each other.
+    Raises UsageError for flags that exclude each other.
     """
     if options.kube_version is None:
         if options.scenario is not None:
@@ -345,7 +345,7 @@ def _weight(text: str) -> tuple[str, int]:
 
 
 def _workload(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the objects of -f; an empty list without -f. Raises UsageError if the files contain no objects."""
+    """Return the objects of -f, if given. Raises UsageError if the files contain no objects."""
     manifests = _manifests(session, files) if files else []
     if files and not manifests:
         raise UsageError(f"-f {', '.join(files)}: no objects found", "compare")

@@ -32,10 +32,10 @@ def check(
     progress: Callable[[str], None] = lambda _: None,
     program: str = "kschedd",
 ) -> CheckReport:
-    """Return the report. `call` calls a method of the daemon, or of a cluster in virtual time.
+    """Return the report. `call` calls a method of the daemon or of a cluster in virtual time.
 
-    `limit_s`: the limit in seconds of virtual time. `progress` is called with a text before each part of the work.
-    `program`: the program of the remedies' commands.
+    `limit_s` is the limit of virtual time in seconds. `progress` is called with a text before each step.
+    `program` is the program in the commands of remedies.
     """
     report = CheckReport(errors=[str(error) for error in manifests.errors])
     report.pending_before = sum(call("queue.list", limit=0)["counts"].values())
@@ -79,7 +79,7 @@ def _try(in_fork: Callable[..., Any], report: CheckReport, manifests: ManifestRe
 def _look(explain: Callable[..., Any], report: CheckReport, diff: Raw, progress: Callable[[str], None]) -> None:
     """Add the placements in the fork to the report."""
     report.pods, report.usage, report.summary = diff["pods"], diff["usage"], diff["summary"]
-    known: list[Raw] = []  # diagnoses, one per workload; at most _MOST_EXPLAINED
+    known: list[Raw] = []  # at most _MOST_EXPLAINED diagnoses, one per workload
     for pod in diff["pods"]:
         if pod["change"] == "pending":
             namespace, name = pod["namespace"], pod["successor"] or pod["name"]
@@ -120,7 +120,7 @@ def _with_cause(key: str, new: bool, why: str, diagnosis: Raw) -> UnplacedPod:
 
 @attrs.frozen
 class _Shortage:
-    """A workload whose controller could not create all its pods. `why` is "" if the status has no reason."""
+    """A workload whose controller could not create all its pods. `why` is "" if the status contains no reason."""
 
     key: Key
     owner: Key | None
@@ -183,7 +183,7 @@ def _shortage(kind: str, raw: Raw) -> _Shortage | None:
 
 
 def _latest_failure(in_fork: Callable[..., Any], key: Key) -> str:
-    """Return the message of the workload's latest FailedCreate event; "" if there is none."""
+    """Return the message of the workload's latest FailedCreate event, or ""."""
     kind, namespace, name = key
     selector = f"involvedObject.kind={kind},involvedObject.name={name},reason=FailedCreate"
     events = in_fork("objects.list", kind="Event", namespace=namespace, field_selector=selector)["items"]

@@ -167,7 +167,7 @@ def undo(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _lines(values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each changed value; one line for a profile that was added or removed."""
+    """Return a line for each changed value, and one line for each added or removed profile."""
     whole = _came_or_went(values)
     lines: dict[str, None] = {}
     for one in values:
@@ -186,13 +186,13 @@ def _profile_of(path: str) -> str:
 
 
 def _came_or_went(values: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return "added" or "removed" for each profile that was added or removed."""
+    """Return "added" or "removed" by profile."""
     by_profile: dict[str, list[Mapping[str, Any]]] = {}
     for one in values:
         by_profile.setdefault(_profile_of(one["path"]), []).append(one)
     found: dict[str, str] = {}
     for profile, changed in by_profile.items():
-        # Every profile has a queueSort plugin, so adding or removing this plugin means adding or removing the profile.
+        # Every profile has a queueSort plugin, so this value is added or removed together with its profile.
         if profile and any(one["path"].startswith(f"{profile}.plugins.queueSort[") for one in changed):
             for side, word in (("before", "added"), ("after", "removed")):
                 if all(one[side] is None for one in changed):

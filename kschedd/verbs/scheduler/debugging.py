@@ -25,7 +25,7 @@ from kschedd.verbs.scheduler.timing import is_moment, moment_of, span_of
 
 Raw = dict[str, Any]
 
-#: names of extension points and outcomes, as the daemon spells them
+#: extension points and outcomes in the daemon's spelling
 POINTS: Final = (
     *("preFilter", "filter", "postFilter", "preScore", "score"),
     *("reserve", "permit", "preBind", "bind", "postBind"),
@@ -42,7 +42,7 @@ _LOOK_S: Final = 1.0
 
 
 def _attach(session: VerbSession) -> None:
-    """Keep the debugger's state after this connection ends, because each command has a connection of its own."""
+    """Keep the debugger's state after the connection ends, because each command has its own connection."""
     if session.outlived:
         session.daemon.call("debug.attach", keep=True)
 
@@ -53,7 +53,7 @@ def _control(session: VerbSession, method: str, **given: Any) -> Any:
 
 
 def _show(session: VerbSession) -> None:
-    """Print a short description of where scheduling is stopped."""
+    """Print a short description of the place at which scheduling is stopped."""
     session.write(brief_text(session.daemon.call("debug.where")))
 
 
@@ -152,7 +152,7 @@ def until(session: VerbSession, options: argparse.Namespace) -> int:
             while not session.daemon.call("debug.state")["stopped"]:
                 session.sleep(_LOOK_S)
         except KscheddError:
-            # an interruption has the same effect, because this command no longer waits
+            # an interruption also pauses scheduling
             session.daemon.call("debug.pause")
             raise
     _show(session)

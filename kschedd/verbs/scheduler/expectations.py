@@ -9,9 +9,9 @@
 
 STATE is one of `pod_states`. Each of these assertions may be followed by [after DURATION | within DURATION].
 
-An assertion is evaluated with `ClusterFacts`, which queries the daemon. If an assertion fails, the result contains the
-actual state, the pod's own message, and an assertion that is true. A scenario can be rewritten with that assertion.
-Raises UsageError.
+Assertions are evaluated with `ClusterFacts`, which queries the daemon. If an assertion fails, the result contains the
+actual state, the pod's message, and a true assertion. A scenario can be rewritten with the true assertion. Raises
+UsageError.
 """
 
 import re
@@ -59,9 +59,9 @@ class ClusterFacts(Protocol):
 
 @attrs.frozen
 class Finding:
-    """The result of an assertion; `why`: the reason in the pod's status.
+    """The result of an assertion; `why` is the reason in the pod's status.
 
-    `instead`: an assertion that is true; "" if there is none.
+    `instead` is a true assertion, or "".
     """
 
     met: bool
@@ -76,7 +76,7 @@ class Assertion(Protocol):
 
 @attrs.frozen
 class Expectation:
-    """An assertion with its time: after `after_s` seconds, or at some time within `within_s` seconds."""
+    """An assertion with its time: after `after_s` seconds, or within `within_s` seconds."""
 
     assertion: Assertion
     after_s: float = 0.0
@@ -102,7 +102,7 @@ class PodAssertion:
 
 @attrs.frozen
 class PodsAssertion:
-    """If `count` is None, the assertion requires every pod, and at least one."""
+    """If `count` is None, all pods must be in the state, and there must be at least one."""
 
     count: int | None
     state: PodState

@@ -1,7 +1,7 @@
 """expect: checks an assertion about a cluster, for scenarios and scripts. `kschedd test` reports the results.
 
-The scenario runner calls `check`; the verb also prints the result. The session's sleep advances time: in one step for
-`after`, and in short steps until the assertion is true for `within`.
+The scenario runner calls `check`; the verb also prints the result. The session's sleep advances the time: in one step
+for `after`, and in short steps for `within`.
 """
 
 import argparse
@@ -128,6 +128,6 @@ def expect(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def unmet_text(expected: str, finding: Finding) -> str:
-    """Return the expectation, the actual state and the reason, as lines."""
+    """Return lines with the expectation, the actual state and the reason."""
     why = f"why:      {finding.why}\n" if finding.why else ""
     return f"expected: {expected}\nfound:    {finding.found}\n{why}"

@@ -1,7 +1,7 @@
 """explain: shows the cause of pending pods with remedies, verdicts and scores of a pod, and the fields of a kind.
 
-The output begins with the cause, and with remedies that were verified. Verdicts and scores of one pod follow; if a pod
-is pending, of a pending pod. The manifest of -f is a Pod or a workload; for a workload, a pod with its template is
+The output begins with the cause, and with remedies that were verified. Verdicts and scores of a pod follow; if pods are
+pending, one of these is shown. The manifest of -f is a Pod or a workload; for a workload, a pod with its template is
 explained.
 """
 
@@ -33,10 +33,8 @@ from kschedd.verbs.command_line.workload_pods import with_workload, workload_nam
 from kschedd.verbs.objects import fields
 from kschedd.verbs.objects.manifests import file_flag, read_objects, request_limit
 
-MOST_REMEDIES: Final = 5  # maximum number of groups of pending pods for which a remedy is sought
-MOST_EXPLAINED: Final = (
-    50  # maximum number of pods and workloads of -f, each of which is explained on a fork of its own
-)
+MOST_REMEDIES: Final = 5  # maximum number of groups of pending pods with a search for remedies
+MOST_EXPLAINED: Final = 50  # maximum number of pods and workloads of -f, each explained on its own fork
 _FORMS = ("table", "json", "yaml")
 
 
@@ -163,7 +161,7 @@ def _never_attempted(session: VerbSession, answer: Mapping[str, Any]) -> bool:
         return False
     try:
         return not session.daemon.call("queue.pod", pod=pod).get("attempts")
-    except RpcError:  # the pod is not in the queue: it was bound or deleted
+    except RpcError:  # the pod was bound or deleted
         return False
 
 
@@ -176,12 +174,12 @@ def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namesp
         try:
             found = _diagnosis(session, "Pod", own, space)
         except RpcError as error:
-            if error.code != "not_found":  # the last attempt of a deleted pod still exists
+            if error.code != "not_found":  # a deleted pod is explained by its last attempt
                 raise
     try:
         answer = call_about_pod(session, name, namespace, "scheduler.explain", **params)
     except RpcError as error:
-        if found:  # the cause is that no profile handles the pod
+        if found:  # no profile has the pod's scheduler name, which is the cause
             return found
         raise with_workload(session.daemon.call, error, name, namespace) from error
     return {**answer, **found}
@@ -190,7 +188,7 @@ def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namesp
 def _of_workload(
     session: VerbSession, options: argparse.Namespace, kind: Kind, name: str, namespace: str | None
 ) -> Any:
-    """Return the diagnosis of a workload, with the explanation of the examined pod; the latter may be missing."""
+    """Return the diagnosis of a workload, and the explanation of the examined pod, if any."""
     try:
         found = _diagnosis(session, kind.name, name, namespace or "default")
     except RpcError as error:
@@ -199,7 +197,7 @@ def _of_workload(
         return found
     try:
         answer = session.daemon.call("scheduler.explain", pod=found["examined"])
-    except RpcError:  # no profile handles the workload, or it has no pods yet; the diagnosis reports this
+    except RpcError:  # the diagnosis reports a missing profile or missing pods
         return found
     return {**answer, **found}
 
@@ -250,7 +248,7 @@ def _explain_group(session: VerbSession, name: str, namespace: str, form: str) -
 
 
 def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str) -> tuple[list[Any], int]:
-    """Return the explanations of all pods in the files, and the number of pods that could not be explained."""
+    """Return the explanations of all pods in the files, and the number of failures."""
     import msgpack
 
     objects, failed = read_objects(session, options.filename, namespace)
@@ -280,7 +278,7 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
         try:
             answers.append({**session.daemon.call("scheduler.explain", pod=pod), **found})
         except RpcError as error:
-            if found:  # the cause is that the pod is rejected
+            if found:  # the pod is rejected, which is the cause
                 answers.append(found)
                 continue
             session.error(f"{place}: {error}")
@@ -289,7 +287,7 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
 
 
 def _without_data(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest without the data of a Secret or ConfigMap, which affects no decision and may be large."""
+    """Return the manifest without the data of a Secret or ConfigMap, which affects no decision."""
     dropped = SECRET_FIELDS.get(str(raw.get("kind")), ())
     return {field: value for field, value in raw.items() if field not in dropped}
 
@@ -317,7 +315,7 @@ def _check_node(node: str, answer: Mapping[str, Any]) -> None:
 
 
 def call_about_pod(session: VerbSession, word: str, namespace: str | None, method: str, **params: Any) -> Any:
-    """Return the result of a call about one pod. If the pod does not exist, the error suggests similar names."""
+    """Return the result of a call about one pod. If the pod does not exist, the error contains similar names."""
     key = pod_key(word, namespace)
     try:
         return session.daemon.call(method, pod=key, **params)

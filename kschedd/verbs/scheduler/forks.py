@@ -2,7 +2,7 @@
 
 `fork diff` is in `verbs.objects.diffing`.
 
-`fork run NAME VERB ...` runs any verb in a fork, with a client that calls the fork. The time of a fork advances only on
+`fork run NAME VERB ...` runs any verb in a fork, with a client for the fork. The time of a fork advances only on
 request (`fork run NAME advance 5m`, `fork run NAME rest`), and while a verb such as drain waits.
 """
 
@@ -24,7 +24,7 @@ from kschedd.verbs.command_line.session import DaemonClient, ItemStream, VerbSes
 
 Run = Callable[[VerbSession, Sequence[str]], int]
 
-LONGEST_WAIT_S: Final = 600.0  # maximum virtual time of one verb that waits in a fork
+LONGEST_WAIT_S: Final = 600.0  # maximum virtual time that a verb may wait in a fork
 
 
 @attrs.frozen(eq=False)
@@ -43,7 +43,7 @@ class ForkClient:
 
 
 def session_in(session: VerbSession, fork: str, *, waits_s: float = LONGEST_WAIT_S) -> VerbSession:
-    """Return a session whose verbs run in the fork. A verb that waits advances the fork's time by at most `waits_s`."""
+    """Return a session whose verbs run in the fork. Waiting verbs advance the fork's time by at most `waits_s`."""
     daemon = session.daemon
     now = daemon.call("fork.advance", fork=fork, seconds=0)["now_s"]
     waited = 0.0
@@ -221,7 +221,7 @@ OVER_FORKS: Final = ("fork", "forks", "discard", "export", "in", "plan", *OF_THE
 
 
 def verbs(run: Run) -> tuple[Verb, ...]:
-    """Return the verbs of the group `fork`; `run` runs the words of a verb in a session."""
+    """Return the verbs of the group `fork`; `run` executes a verb's words in a session."""
     return (
         Verb(
             "fork",

@@ -1,7 +1,7 @@
 """plan: dry run of a verb on a fork; shows the node of each pod, or the reason why the pod has none.
 
-`plan` creates a fork, runs the verb in it, advances the fork's time until no work is pending, and prints the
-difference. `plan` then discards the fork, unless --keep gives it a name.
+`plan` creates a fork, runs the verb in it, advances its time until no work is pending, and prints the difference.
+`plan` then discards the fork, unless --keep gives it a name.
 
 Exit status: 0 if the verb succeeds and each affected pod has a node; 1 if the verb fails or pods have no node; 2 after
 an error. With --detailed-exitcode, 3 means that something would change and everything fits.
@@ -26,7 +26,7 @@ from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, seconds_in, session_i
 NOTHING, DOES_NOT_FIT, FAILED, CHANGES = 0, 1, 2, 3
 MOST_PODS: Final = 100
 _MOST_EXAMINED: Final = 20  # pods without a place
-_MOST_WORKLOADS: Final = 3  # maximum number of workloads for which the number of pods that fit is computed
+_MOST_WORKLOADS: Final = 3  # maximum number of workloads for which other sizes are tried
 _WITHIN: Final = "1h"
 
 
@@ -68,7 +68,7 @@ def _planned(
     lines: list[str] = []
     complaints: list[str] = []
     inner = session_in(session, fork)
-    plain = TerminalStyle()  # without color and line breaks, so that errors can be found by their first word
+    plain = TerminalStyle()  # without colors and line breaks, so that errors can be recognized by their first word
     status = run(attrs.evolve(inner, write=lines.append, write_error=complaints.append, style=plain), words)
     if status == 2:
         session.write_error("".join(complaints))
@@ -79,7 +79,7 @@ def _planned(
     ended = session.daemon.call("fork.advance", fork=fork, seconds=None, limit_s=within_s)
     diff: dict[str, Any] = session.daemon.call("fork.diff", fork=fork)
     fails = [line for line in dict.fromkeys("".join(complaints).splitlines()) if line.startswith("error")]
-    done = is_different(diff) or not status  # if the verb failed without changing anything, only the reason is printed
+    done = is_different(diff) or not status  # if the verb failed without a change, only its error is printed
     largest = list(_largest(inner, diff))
     at_rest = ended["at_rest"]
     result = {"complete": at_rest and not fails, "pending": len(without_place(diff))}
@@ -103,13 +103,13 @@ def _planned(
 
 
 def _of_configuration(words: list[str], diff: dict[str, Any]) -> str:
-    """Return the command that shows the effect of a changed configuration on all pods; "" for other plans."""
+    """Return the command that shows the effect of a changed configuration on all pods, or ""."""
     if not diff["config"] or diff["pods"]:
         return ""
     if words[:2] == ["set", "weight"] and len(words) == 4:
         command = f"compare --weight {words[2]}={words[3]}"
     else:
-        command = "compare --config FILE"  # `config convert` writes the file
+        command = "compare --config FILE"  # `config convert` writes FILE
     moved = f"`kschedd {command}` shows which of them a new attempt would place elsewhere.\n"
     return f"Scheduled pods stay on their nodes; {moved}"
 
@@ -126,7 +126,7 @@ def _result_text(result: dict[str, Any], *, at_rest: bool, within: str) -> str:
 
 
 def _largest(inner: VerbSession, diff: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield, for the first workloads with pods that do not fit, how many pods of several sizes fit."""
+    """Yield, for the first workloads with pods that do not fit, how many pods of other sizes would fit."""
     known: set[tuple[str, str, str]] = set()
     for pod in without_place(diff)[:_MOST_EXAMINED]:
         name = pod["successor"] or pod["name"]

@@ -1,10 +1,10 @@
-"""States of a pod in assertions: their names, their evaluation, and the pod's own message.
+"""States of a pod in assertions: their names, their evaluation, and the pod's message.
 
 STATE: [not] on node NAME | on zone NAME | on KEY=VALUE (a label of its node) | pending | gated | scheduled | running |
 succeeded | failed | terminating | gone | evicted | nominated to NODE; then [because TEXT], a part of the pod's
 condition (for an evicted pod, of its condition or event).
 
-An assertion about pods is checked against `PodsSeen`, a set of pods that is fetched once. Raises UsageError.
+An assertion about pods is checked against `PodsSeen`, which fetches the pods once. Raises UsageError.
 """
 
 import shlex
@@ -28,7 +28,7 @@ class PodState:
 
     words: str
     holds: Callable[[Raw | None, Raw | None, Sequence[Raw]], bool]
-    label: str = ""  # the label of the node to which the state refers
+    label: str = ""  # node label to which the state refers
     because: str = ""
 
     def met(self, pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
@@ -68,7 +68,7 @@ def _evicted(pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
 
 
 def _reasons(state: str, pod: Raw | None, events: Sequence[Raw]) -> str:
-    """Return the messages in the pod's status that explain the state."""
+    """Return the messages in the pod's status about the state."""
     if state.endswith("evicted"):
         condition = _condition(pod, "DisruptionTarget")
         messages = [condition.get("reason"), condition.get("message")]
@@ -174,7 +174,7 @@ class PodsSeen:
         return state.met(pod, self.node(pod), self.about.get(name, ()))
 
     def state(self, name: str, wanted: PodState) -> str:
-        """Return the state of a pod in the words of the grammar, in the form of the requested state if possible."""
+        """Return the pod's state in the grammar of assertions, if possible in the form of the wanted state."""
         pod = self.pods.get(name)
         node = self.node(pod)
         if pod is None:
@@ -191,7 +191,7 @@ class PodsSeen:
         return f"{words} because {quoted(message)}" if message else words
 
     def described(self, name: str) -> str:
-        """Return a readable description of where a pod is."""
+        """Return a description of the pod's state or node for readers."""
         pod = self.pods.get(name)
         if pod is None:
             return f"there is no pod {name}{did_you_mean(name, self.pods)}"
@@ -213,5 +213,5 @@ def _by_name(raws: Sequence[Raw]) -> dict[str, Raw]:
 
 
 def quoted(text: str) -> str:
-    """Quote the text as one word of a command line, with quotes that need no escapes."""
+    """Return the text as one quoted word of a command line, without escapes."""
     return f'"{text}"' if "'" in text and not set(text) & set('"\\$`') else shlex.quote(text)

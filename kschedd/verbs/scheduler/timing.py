@@ -39,7 +39,7 @@ def span_of(text: str) -> float:
 def is_moment(text: str) -> bool:
     """Return whether the text is a time: `t=2025-01-01T00:10:00Z`, with or without `t=`.
 
-    No duration and no condition begins in this form.
+    No duration and no condition has this form.
     """
     return bool(re.match(r"t=(?!=)|\d{4}-\d\d-\d\d[Tt]", text))
 
