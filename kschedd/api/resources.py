@@ -25,7 +25,7 @@ Resources = dict[str, int]
 _N = TypeVar("_N", int, Amount)
 _Read = Callable[[Any], _N]
 
-# Requests assumed for a container without requests, for scoring (schedutil.Default*Request).
+# requests assumed in scoring for a container without requests (schedutil.Default*Request)
 DEFAULT_CPU_MILLI = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
 
@@ -125,7 +125,7 @@ def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, s
 def _aggregate(spec: Raw, requests_of: Callable[[Raw, bool], dict[str, _N]]) -> dict[str, _N]:
     """Return the total of the containers, or the requests of an init container if these are higher.
 
-    `requests_of` is called with a container, and with True if the container runs as long as the pod runs.
+    `requests_of` is called with a container, and with True if the container runs as long as the pod.
     """
     total: dict[str, _N] = {}
     for container in spec.get("containers") or ():
@@ -168,7 +168,7 @@ def _requests(container: Raw, resize: _Resize) -> Raw | None:
 def _most_of_sums(read: _Read[_N], spec: Raw, resize: _Resize, assumed: Mapping[str, str]) -> dict[str, _N]:
     """Return the maximum of the containers' total requested, total allocated and total actual resources.
 
-    Infeasible requests do not count.
+    Infeasible requests are ignored.
     """
 
     def summed(quantities_of: Callable[[Raw, _Resize], Raw | None]) -> dict[str, _N]:
@@ -251,9 +251,9 @@ def pod_fit_score_requests(spec: Raw) -> Resources:
 
 
 def states_cpu_and_memory(spec: Raw) -> bool:
-    """Return whether each container requests cpu and memory, and the pod has no pod-level resources.
+    """Return whether all containers request cpu and memory, and the pod has no pod-level resources.
 
-    If so, no default request applies, and the three totals of this module are equal.
+    Then no default request applies, and the three totals of this module are equal.
     """
     if spec.get("resources"):
         return False
@@ -266,7 +266,7 @@ def states_cpu_and_memory(spec: Raw) -> bool:
 
 
 def resizes(spec: Raw, status: Raw | None) -> bool:
-    """Return whether the status reports resources that differ from the spec's requests; both then count.
+    """Return whether the status reports resources that differ from the spec's requests; both are then included.
 
     A kubelet reports the resources of each container; they usually equal the requested resources.
     """

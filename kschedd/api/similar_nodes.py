@@ -1,7 +1,7 @@
 """Manifests of nodes that are similar to an existing node.
 
-A similar node has the labels, taints and annotations that users have set. Properties of the single node or of its
-current state are left out: addresses, images, the cordon, taints for its conditions, a stopped kubelet.
+A similar node has the labels, taints and annotations that users set on the given node. Properties of the given node
+itself or of its current state are omitted: addresses, images, the cordon, taints for its conditions, a stopped kubelet.
 """
 
 from collections.abc import Mapping
@@ -60,5 +60,5 @@ def similar_slice(raw: Raw, name: str) -> dict[str, Any]:
 
 
 def _named(text: str, like: str, name: str) -> str:
-    """Return a name with the old node's name replaced by the new node's name, or prefixed by the new name."""
+    """Return the name with the new node's name in place of the old one, or with the new name as prefix."""
     return text.replace(like, name, 1) if like in text else f"{name}-{text}"

@@ -1,6 +1,6 @@
 """Warnings for the submitting client about features that kschedd accepts and stores without effect.
 
-A command warns once per feature and lists the objects concerned; `grouped` builds the sentences.
+A command warns once per feature and lists the objects; `grouped` builds the sentences.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,9 +13,9 @@ from kschedd.api.simulation.annotations import annotation_faults, pod_settings
 
 Raw = Mapping[str, Any]
 
-_NAMED: Final = 5  # largest number of objects named in a sentence; further objects are counted
+_NAMED: Final = 5  # maximum number of objects listed in a sentence; further objects are only counted
 
-# Kinds whose objects have an expected behavior that kschedd does not implement yet
+# kinds whose expected behavior kschedd does not implement
 _KINDS: Final[Mapping[str, str]] = {
     "HorizontalPodAutoscaler": "stored, but it does not scale anything yet",
     **dict.fromkeys(
@@ -40,7 +40,7 @@ _WITH_TEMPLATE: Final = frozenset(
 
 @attrs.frozen(order=True)
 class Unsupported:
-    """A feature that an object uses and that has no effect in kschedd yet."""
+    """A feature used by an object that has no effect in kschedd."""
 
     kind: str
     namespace: str
@@ -49,7 +49,7 @@ class Unsupported:
 
 
 def unsupported(raw: Raw) -> list[Unsupported]:
-    """Return the features of a stored object that have no effect yet."""
+    """Return the features of a stored object that have no effect."""
     kind = kind_of(raw)
     meta = raw.get("metadata") or {}
     found = [_KINDS[kind.name]] if kind.name in _KINDS else []
@@ -60,7 +60,7 @@ def unsupported(raw: Raw) -> list[Unsupported]:
 
 
 def is_scheduled_by(raw: Raw) -> bool:
-    """Return whether the scheduler uses the object, although its kind is not built in."""
+    """Return whether the scheduler reads the object, although its kind is not built in."""
     return (raw.get("kind"), group_of(str(raw.get("apiVersion")))) in _SCHEDULED_BY
 
 
@@ -94,7 +94,7 @@ def _details(kind: str, raw: Raw) -> list[str]:
 
 
 def _never_completes(spec: Raw) -> list[str]:
-    """Return why a Job can never complete unless someone changes it; empty if it can."""
+    """Return why a Job can never complete without a change; empty if it can."""
     if spec.get("parallelism") == 0:
         return ["parallelism is 0: it creates no pods and cannot complete until that is changed"]
     template = spec.get("template") or {}
@@ -117,7 +117,7 @@ def _containers(spec: Raw) -> list[str]:
 
 
 def grouped(found: Iterable[Unsupported]) -> list[str]:
-    """Return a sentence for each kind and reason, with the objects concerned."""
+    """Return a sentence for each kind and reason, with the objects."""
     together: dict[tuple[str, str], list[str]] = {}
     for each in found:
         names = together.setdefault((each.kind, each.why), [])

@@ -148,7 +148,7 @@ class PendingCauses:
 
     @property
     def texts(self) -> list[tuple[ObjectNamed, str]]:
-        """By diagnosed workload: the message of its cause."""
+        """Return the message of the cause of each diagnosed workload."""
         return [(each.workload, reports.diagnosis(plain(each), TerminalStyle())) for each in self.diagnoses]
 
     def text(self) -> str:

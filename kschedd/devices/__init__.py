@@ -1,1 +1,1 @@
-"""Dynamic resource allocation: device selectors, resource pools, the allocator. Pure functions of values."""
+"""Dynamic resource allocation: device selectors, resource pools and the allocator, as pure functions."""

@@ -1,8 +1,8 @@
-"""Binding conditions: they show whether an allocated claim's devices are ready, so that the pod can be bound.
+"""Binding conditions: whether the devices of an allocated claim are ready, so that the pod can be bound.
 
-A device with binding conditions (for example a device that must first be attached to its node) is ready when all these
-conditions are true in the claim's `status.devices`. A device has failed if one of its failure conditions is true. A
-device has timed out if it is not ready some time after `allocationTimestamp`.
+A device with binding conditions (for example, one that must be attached to its node) is ready when all of them are true
+in the claim's `status.devices`. It has failed if any of its failure conditions is true. It has timed out if it is not
+ready some time after `allocationTimestamp`.
 
 Source: Kubernetes v1.36, scheduler plugins/dynamicresources/dynamicresources.go (isClaimReadyForBinding,
 isClaimTimeout, hasBindingConditions).
@@ -47,7 +47,7 @@ def ready_for_binding(claim: Object) -> bool:
 
 
 def binding_deadline_s(claim: Object, timeout_s: float) -> float | None:
-    """Return the time when the wait for a claim's devices ends (seconds since the epoch); None for never."""
+    """Return the time at which the wait for a claim's devices ends (seconds since the epoch), or None."""
     allocated = allocation(claim) or {}
     allocated_at = allocated.get("allocationTimestamp")
     return seconds(allocated_at) + timeout_s if allocated_at and has_binding_conditions(allocated) else None
@@ -61,7 +61,7 @@ def _results(allocated: Raw | None) -> Iterator[Raw]:
 
 
 def _conditions(claim: Object, result: Raw) -> dict[str, Raw] | None:
-    """Return the conditions of a device by type; None if the claim's status does not contain the device."""
+    """Return the conditions of a device by type; None if the claim's status lacks the device."""
     for device in claim.status.get("devices") or ():
         if all(device.get(field) == result.get(field) for field in ("driver", "pool", "device")):
             return {one.get("type") or "": one for one in device.get("conditions") or ()}

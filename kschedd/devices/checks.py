@@ -1,12 +1,12 @@
-"""Validation of ResourceClaims, claim templates and DeviceClasses that requires CEL or reads the namespace.
+"""Validation of ResourceClaims, claim templates and DeviceClasses that needs CEL or the namespace.
 
 Selectors must compile, and the namespace must allow admin access. Selectors are checked on create and update. Admin
-access is checked on create and when devices are allocated, so an existing claim keeps it if its namespace no longer
+access is checked on create and when devices are allocated; an existing claim keeps it even if its namespace no longer
 allows it. All other validation is in `kschedd.registry.devices.validation`. CEL is imported only for an object that has
 a selector.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go (validateCELSelector), pkg/registry/resource
-(AuthorizedForAdmin). The worst-case cost is not estimated; instead, an evaluation that exceeds the limit is stopped.
+(AuthorizedForAdmin). The worst-case cost is not estimated; an evaluation that exceeds the limit is stopped instead.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _NOT_ADMIN: Final = f"admin access to devices requires the `{ADMIN_LABEL}: true`
 def selector_faults(raw: Raw, *, shares: bool = False) -> list[FieldError]:
     """Return the errors in the selectors of an object of one of KINDS.
 
-    `shares`: devices may be allocated in shares.
+    `shares` is true if devices may be allocated in shares.
     """
     spec, path = _spec_of(raw)
     return [fault for place, found in _selectors(spec, path) for fault in _selector_faults(place, found, shares)]
@@ -36,7 +36,7 @@ def admin_faults(raw: Raw, namespace_labels: Mapping[str, str]) -> list[FieldErr
     """Return an error for the first request with admin access if the namespace with these labels does not allow it."""
     requests = (_spec_of(raw)[0].get("devices") or {}).get("requests") or ()
     requested = [(request.get("exactly") or {}).get("adminAccess") for request in requests]
-    # Errors in templates have the path that they would have in a claim.
+    # as in upstream, errors in templates have the path that they would have in a claim
     return _admin_faults("spec.devices.requests", requested, namespace_labels)
 
 

@@ -1,4 +1,4 @@
-"""ResourceClaims in the form that the allocator reads: requests, subrequests, constraints.
+"""ResourceClaims as the allocator reads them: requests, subrequests, constraints.
 
 Source: Kubernetes v1.34, api/resource/v1/types.go and defaults.go; dynamic-resource-allocation/resourceclaim/claim.go.
 Errors: ClaimError, with kube-scheduler's messages.
@@ -19,7 +19,7 @@ MOST_DEVICES: Final = 32  # maximum number of devices per claim (AllocationResul
 
 @attrs.define(eq=False)
 class ClaimError(KscheddError):
-    """A claim of a pod that does not exist, is not owned by the pod, or cannot be used."""
+    """The error for a pod's claim that does not exist, is not owned by the pod, or is unusable."""
 
     why: str
 
@@ -59,7 +59,8 @@ class DeviceSubRequest:
 @attrs.frozen(eq=False)
 class DeviceRequest:
     name: str
-    subrequests: tuple[DeviceSubRequest, ...]  # one subrequest for an exact request; none for an unknown request type
+    # one subrequest for an exact request; empty for an unknown type of request
+    subrequests: tuple[DeviceSubRequest, ...]
     prioritised: bool  # True if `subrequests` are alternatives, in order of preference
 
     def full_name(self, subrequest: DeviceSubRequest) -> str:
@@ -125,9 +126,9 @@ def claim_name(pod: Pod, entry: Raw) -> tuple[str | None, bool]:
 
 
 def pod_claims(pod: Pod, claims: Mapping[str, Object], *, owner_word: str = "pod") -> list[Object]:
-    """Return the pod's claims in spec order, or raise ClaimError for the first claim that cannot be used.
+    """Return the pod's claims in the order of its spec; raise ClaimError for the first unusable claim.
 
-    `owner_word` is the word for the pod in the message that it does not own a claim.
+    `owner_word` is the word for the pod in the message about an owner.
     """
     found = []
     for entry in pod.pod_spec.raw.get("resourceClaims") or ():

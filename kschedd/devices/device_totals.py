@@ -1,11 +1,11 @@
-"""For scoring: the number of devices that provide an extended resource on a node, and the number of allocated ones.
+"""The total and the allocated number of devices that provide an extended resource on a node, for scoring.
 
-If the device plugins of a node do not provide a resource at all, the devices of the resource's DeviceClass count as
-capacity, and the allocated devices as used. Whole devices and shares are not distinguished, and incomplete pools, old
-pools and taints are ignored, as in 1.36.3.
+If a node's device plugins do not provide a resource, the devices of its DeviceClass are its capacity, and the allocated
+devices are its usage. Whole devices and shares are not distinguished, and incomplete pools, old pools and taints are
+ignored, as in 1.36.3.
 
 Source: Kubernetes v1.36, plugins/noderesources/resource_allocation.go (calculateDRAResourceTotals). Upstream's
-NodeResourcesBalancedAllocation crashes if such a class has selectors; kschedd counts as for NodeResourcesFit.
+NodeResourcesBalancedAllocation crashes if such a class has selectors; kschedd counts devices as in NodeResourcesFit.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ def with_devices(
     rows: Rows,
     manager: DRAManager,
 ) -> Fractions:
-    """Return the utilization; resources that the node's device plugins do not provide are counted in devices."""
+    """Return the utilization; for resources that no device plugin of the node provides, devices are counted."""
     classes = manager.resolver.classes()
     if not classes or not any(name in classes for name in names):
         return fractions

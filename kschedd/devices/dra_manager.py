@@ -1,7 +1,7 @@
 """DRAManager: the state of devices that the plugins of all profiles share.
 
 The state consists of the published devices, the devices that claims use, allocations in flight, and the DeviceClasses
-that provide extended resources. The manager reads the cluster state and never modifies it. Each part is updated when a
+that provide extended resources. The manager reads the cluster and never modifies it. Each part is updated when a
 plugin reads it.
 
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dra_manager.go.
@@ -41,14 +41,13 @@ class DRAManager:
         """Return a manager for a fork of the cluster, with the same allocations and reservations in flight."""
         forked = DRAManager(cluster)
         forked.in_flight = self.in_flight.fork(cluster, forked._in_use)
-        # A fork reads only the latest versions, so claims that were observed earlier must be recorded in the fork as
-        # well.
+        # A fork only has the latest versions, so claims that were observed earlier must also be recorded in it.
         for key, claim in self._changes.since(self._changes_stamp) or ():
             forked.in_flight.seen(key, claim)
         return forked
 
     def catch_up(self) -> None:
-        """Process the changes of claims since the last call; to be called before an attempt reads claims."""
+        """Process the changes of claims since the last call; call this method before an attempt reads claims."""
         changes = self._changes.since(self._changes_stamp)
         if changes is None:
             claims = self._cluster.of_kind("ResourceClaim")
@@ -63,7 +62,7 @@ class DRAManager:
         self._changes_stamp = self._cluster.versions.now
 
     def inventory(self, rules: DeviceRules | None = None) -> Inventory:
-        """Return the published devices; with `rules` None, the rules of the previous call apply."""
+        """Return the published devices; with `rules` None, by the rules of the previous call."""
         versions = self._cluster.versions
         by_rules = self._by_rules if rules is None else rules.device_taint_rules
         if self._inventory_stamp < versions.latest("ResourceSlice", KIND) or self._by_rules != by_rules:
@@ -79,18 +78,18 @@ class DRAManager:
         return self._in_use.state
 
     def extended_claim(self, pod: Pod) -> Object | None:
-        """Return the claim that was created for the pod's extended resources; None without one."""
+        """Return the claim that was created for the pod's extended resources, or None."""
         self.catch_up()
         return self._created.of(pod)
 
     def requests_of(self, claims: tuple[Claim, ...], most_steps: int, rules: DeviceRules) -> ClaimRequests:
-        """Return the cached allocations for claims with these requests, found in at most `most_steps` steps."""
+        """Return the cached allocations for claims with these requests and at most `most_steps` steps."""
         mixed = self.inventory(rules).mixes_counters(apart=rules.pool_counters_apart)
         stamp = (self._cluster.versions.latest("ResourceSlice", "DeviceClass", KIND), rules)
         return self.known.of(claims, most_steps, mixed, stamp, self._in_use.pools)
 
     @property
     def stamp(self) -> Hashable:
-        """A value that changes whenever a part of this state changes."""
+        """A value that changes whenever this state changes."""
         versions = self._cluster.versions
         return (versions.latest("ResourceSlice", "ResourceClaim", "DeviceClass", KIND), self._in_use.pools.at)

@@ -1,12 +1,12 @@
 """Extended resources provided by a DeviceClass: a pod requests `example.com/gpu: 2`, and devices are allocated for it.
 
-A class provides two resources: the one named in the class (`extendedResourceName`), and
+A class provides two resources: the resource that it names (`extendedResourceName`), and
 `deviceclass.resource.kubernetes.io/` followed by the name of the class. If an extended resource is in a node's
-allocatable, a device plugin provides it, and it is counted there. Otherwise, an internal claim is allocated. The claim
-is in memory while nodes are searched, is created before the pod is bound, and is deleted if the binding fails.
+allocatable, a device plugin provides it. Otherwise, an internal claim is allocated. This claim exists only in memory
+while nodes are searched, is created before the pod is bound, and is deleted if the binding fails.
 
-If two classes contain the same resource name, the newer class provides the resource (among equally new classes the
-first by name), as in 1.36.3. The other class does not provide its implicit resource either if it was created second.
+If two classes name the same resource, the newer class provides it (for equal ages, the first class by name), as in
+1.36.3. If the other class was created second, it does not provide its implicit resource either.
 
 Source: Kubernetes v1.36, scheduler plugins/dynamicresources/extendeddynamicresources.go;
 dynamic-resource-allocation/deviceclass/extendedresourcecache.
@@ -43,9 +43,9 @@ class DeviceClassResolver:
         self._classes: dict[str, Object] = {}
 
     def classes(self) -> Mapping[str, Object]:
-        """Return every resource that a class provides, with the class."""
+        """Return every resource that a class provides, with this class."""
         versions = self._cluster.table.versions
-        if self._stamp < versions.at.get("DeviceClass", 0):  # called several times for each pod
+        if self._stamp < versions.at.get("DeviceClass", 0):  # this code runs several times for each pod
             self._classes = _by_resource(self._cluster.of_kind("DeviceClass").values())
             self._stamp = versions.now
         return self._classes
@@ -75,7 +75,7 @@ def _goes_before(one: Object, other: Object) -> bool:
 
 @attrs.frozen
 class RequestMapping:
-    """Maps a container's resource to the request for its devices."""
+    """The request for the devices of a container's resource."""
 
     container: str
     resource: str
@@ -87,7 +87,7 @@ class RequestMapping:
 
 @attrs.frozen(eq=False)
 class NodeClaim:
-    """A claim as one node needs it: requests for the resources that the node's device plugins do not provide."""
+    """A claim for one node, with requests for the resources that the node's device plugins do not provide."""
 
     obj: Object
     mappings: tuple[RequestMapping, ...]
@@ -101,7 +101,7 @@ class ExtendedResourceClaim:
     """
 
     obj: Object
-    resources: Mapping[str, int]  # amounts of the pod's requested resources that a class may provide
+    resources: Mapping[str, int]  # the pod's requests for resources that a class may provide
 
     @property
     def stale(self) -> bool:
@@ -113,7 +113,7 @@ def extended_resource_claim(
 ) -> ExtendedResourceClaim | None:
     """Return the pod's claim for its extended resources; None if no class provides any of them.
 
-    `find` returns the claim that already exists for a pod.
+    `find` returns the existing claim of a pod.
     """
     classes = resolver.classes()
     if not classes:
@@ -125,10 +125,10 @@ def extended_resource_claim(
 
 
 class CreatedClaims:
-    """The claims that were created for the extended resources of pods, by pod."""
+    """The claims created for pods' extended resources."""
 
     def __init__(self) -> None:
-        self._by_owner: dict[str, dict[str, Object]] = {}  # by the UID of the pod: its claims, by key
+        self._by_owner: dict[str, dict[str, Object]] = {}  # UID of the pod -> its claims by key
         self._owners: dict[str, str] = {}  # by the claim's key
 
     def take(self, key: str, claim: Object | None) -> None:
@@ -153,7 +153,7 @@ class CreatedClaims:
             self.take(key, claim)
 
     def of(self, pod: Pod) -> Object | None:
-        """Return the pod's first claim; there is only one, unless another program creates such claims."""
+        """Return the pod's claim; if another program has created several, the first one."""
         return next(iter(self._by_owner.get(pod.uid, {}).values()), None)
 
 
@@ -208,11 +208,11 @@ class _Request:
 
 @attrs.define(eq=False)
 class _OfResource:
-    """The requests for one resource, one container after the other.
+    """The requests for one resource, container by container.
 
     Each regular container and each sidecar has a request. Init containers that end before other containers start may
-    use the devices of these containers. If init containers need more devices than the other containers, only the init
-    container that needs most has a request, and all init containers share its devices.
+    use devices of these containers. If init containers need more devices than the other containers, only the init
+    container that needs most has a request; all init containers use its devices.
     """
 
     resource: str
@@ -244,7 +244,7 @@ class _OfResource:
         yield from (request for request in lasting if request is not None)
 
     def _request(self, place: int, reusable: Sequence[_Request | None]) -> _Request | None:
-        """Return the request for the container's devices that no `reusable` request of another container covers."""
+        """Return the request for those of the container's devices that no `reusable` request covers."""
         container = self.containers[place]
         requests: Mapping[str, Any] = (container.get("resources") or {}).get("requests") or {}
         missing = value(requests.get(self.resource, 0))

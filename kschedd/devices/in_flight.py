@@ -1,9 +1,8 @@
 """Claims in flight: allocations and reservations of ResourceClaims that the watch has not delivered yet.
 
-From Reserve until the watch event, the devices of an allocation count as in use, and other pods wait for the claim.
-While a pod's entry in `status.reservedFor` is written, the entry of the next pod does not overwrite it. All instances
-of DynamicResources share this state, so that none allocates devices that another has allocated. This class reads the
-cluster state and never modifies it.
+From Reserve until the watch event, the devices of an allocation are treated as in use, and other pods wait for the
+claim. While a pod's entry in `status.reservedFor` is being written, the entry of another pod must not overwrite it. All
+instances of DynamicResources share this state, so that none allocates a device twice.
 
 Source: Kubernetes v1.34, plugins/dynamicresources/dra_manager.go (claimTracker, inFlightAllocations).
 """
@@ -29,11 +28,11 @@ class ClaimsInFlight:
         self._cluster = cluster
         self._in_use = in_use
         self._allocations: dict[str, _InFlight] = {}  # by the claim's uid
-        self._uids: dict[str, str] = {}  # UID of the allocation in flight, by claim key
-        self._reserving: dict[str, dict[str, Raw]] = {}  # by claim key: the entries in flight, by the UID of the pod
+        self._uids: dict[str, str] = {}  # claim key -> UID of the claim with an allocation in flight
+        self._reserving: dict[str, dict[str, Raw]] = {}  # claim key -> entries in flight by UID of the pod
 
     def fork(self, cluster: SchedulerCache, in_use: InUse) -> "ClaimsInFlight":
-        """Return the same allocations and reservations, for a fork of the cluster."""
+        """Return a copy of these allocations and reservations for a fork of the cluster."""
         forked = ClaimsInFlight(cluster, in_use)
         for uid, one in self._allocations.items():
             forked._put(uid, one)
@@ -45,12 +44,12 @@ class ClaimsInFlight:
         return claim.uid in self._allocations
 
     def allocate(self, claim: Object, kept: Raw, created_as: str = "") -> None:
-        """Record an allocation in flight; `created_as` is the name under which the claim will be created."""
+        """Record an allocation in flight; `created_as` is the name of a claim that will be created."""
         key = f"{claim.namespace}/{created_as}" if created_as else claim.key
         self._put(claim.uid, _InFlight(key, kept, bool(created_as)))
 
     def _put(self, uid: str, one: _InFlight) -> None:
-        # allocations of this claim, and of an earlier claim with the same name
+        # allocations of this claim, or of an earlier claim of this name
         for earlier in (uid, self._uids.get(one.key)):
             if earlier in self._allocations:
                 self._drop(earlier)
@@ -68,7 +67,7 @@ class ClaimsInFlight:
         self._in_use.take_in_flight(one.key, None)
 
     def reserve_for(self, claim: Object, pod: Pod) -> list[Raw]:
-        """Return `status.reservedFor` with this pod added, and the pods that have entries in flight."""
+        """Return `status.reservedFor` with this pod, and with the pods whose entries are in flight."""
         entries = self._reserving.setdefault(claim.key, {})
         for entry in reserved_for(claim):
             entries.pop(entry.get("uid") or "", None)
@@ -76,14 +75,14 @@ class ClaimsInFlight:
         return [*reserved_for(claim), *entries.values()]
 
     def release(self, claim: Object, pod: Pod) -> None:
-        """Drop the pod's entry in flight, because the entry will not be written."""
+        """Drop the pod's entry in flight; it will not be written."""
         self._reserving.get(claim.key, {}).pop(pod.uid, None)
 
     def seen(self, key: str, claim: Object | None) -> None:
-        """Process a version of the claim that the watch has delivered; None: the claim was deleted.
+        """Process a version of the claim from the watch; None: the claim was deleted.
 
-        Parts of this version are no longer in flight, even if the next version removes them again, because the user of
-        the claim may be gone.
+        Data in this version are no longer in flight, even if the next version lacks them, because the claim's user may
+        be gone.
         """
         if key in self._reserving:
             self._reservations_seen(key, claim)
@@ -101,6 +100,6 @@ class ClaimsInFlight:
             del self._reserving[key]
 
     def see_all(self) -> None:
-        """Process all claims as `seen` does; for use when only their latest versions are available."""
+        """Process all claims like `seen`, if only their latest versions are available."""
         for key in [*self._uids, *self._reserving]:
             self.seen(key, self._cluster.get("ResourceClaim", key))

@@ -84,8 +84,8 @@ def with_hostname(node: Raw) -> Raw:
 def _missing(raw: Raw, **defaults: Any) -> Raw:
     """Return a copy of `raw` with `defaults` for absent fields.
 
-    A decoded object contains "" only where "" differs from an absent field: in a pointer, or in a field that is always
-    encoded.
+    A decoded object contains "" only in fields where "" differs from an absent value: in pointers, and in fields that
+    are always encoded.
     """
     return {**raw, **{field: value for field, value in defaults.items() if field not in raw}}
 
@@ -103,7 +103,7 @@ def default_pod_status(status: Raw) -> Raw:
 
 
 def with_pod_ips(status: Raw) -> Raw:
-    """Return a pod's status in which podIP equals podIPs[0], because both fields contain the same address."""
+    """Return a pod's status with equal podIP and podIPs[0]."""
     one, more = status.get("podIP"), status.get("podIPs")
     if one and not more:
         return {**status, "podIPs": [{"ip": one}]}
@@ -159,7 +159,7 @@ def _replica_set(workload: Raw) -> None:
 
 
 def _rolling(update: Raw | None, **defaults: Any) -> Raw:
-    """Return an update strategy; for type RollingUpdate it has the defaults of `rollingUpdate`."""
+    """Return an update strategy; if its type is RollingUpdate, with the defaults of `rollingUpdate`."""
     update = _missing(update or {}, type="RollingUpdate")
     if update["type"] == "RollingUpdate":
         update["rollingUpdate"] = _missing(update.get("rollingUpdate") or {}, **defaults)
@@ -247,7 +247,7 @@ def _cron_job(job: Raw) -> None:
 
 
 def _job_template_spec(spec: Raw) -> Raw:
-    """Return the spec of a Job template with the defaults of its parts but without the defaults of a Job."""
+    """Return a Job template's spec with the defaults of its parts, but without the defaults of Jobs."""
     spec = dict(spec)
     spec.setdefault("template", {})
     _failure_policy(spec)
@@ -335,8 +335,8 @@ def _limit_range(item: Raw) -> None:
 def _limits(item: Raw) -> Raw:
     """Return a LimitRange item with its defaults.
 
-    For containers the default limit is the maximum. The default request is this default limit, or the minimum if there
-    is no such limit.
+    For containers the default limit is the maximum. The default request is the default limit, or the minimum if there
+    is no default limit.
     """
     new = {field: stored_resources(value) if isinstance(value, dict) else value for field, value in item.items()}
     if new.get("type") != "Container":
@@ -350,7 +350,7 @@ def _limits(item: Raw) -> Raw:
 
 
 def _claim_devices(spec: Raw) -> Raw:
-    """Return a ResourceClaim's spec with its defaults; by default a request is for exactly one device."""
+    """Return a ResourceClaim's spec with its defaults; for example, a request is for exactly one device."""
     devices = spec.get("devices")
     if not devices or not devices.get("requests"):
         return spec

@@ -18,7 +18,7 @@ _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 NO_FEATURES: Final[frozenset[str]] = frozenset()
 
-# The feature that enables each field of a pod.
+# field of a pod -> feature that enables it
 _OF_POD: Final = {
     "image": "fields_of_1_35",
     "restartPolicyRules": "fields_of_1_35",
@@ -140,7 +140,7 @@ _Fields = Mapping[str, tuple[str, ...]]
 
 
 def _off(fields: _Fields, features: frozenset[str], used: Collection[str]) -> list[str]:
-    """Return the fields of disabled features that the object does not already use."""
+    """Return the fields of disabled features that the object does not use already."""
     return [
         field for feature, of_it in fields.items() if feature not in features for field in of_it if field not in used
     ]
@@ -252,7 +252,7 @@ def _has_shares(claim: Old) -> bool:
 def drop_terminating_replicas(new: Raw, old: Old, features: frozenset[str]) -> None:
     """Drop the field of DeploymentReplicaSetTerminatingReplicas, which is disabled.
 
-    It modifies `new`, which is already a copy.
+    The function modifies `new`, which is already a copy.
     """
     if "terminatingReplicas" in new["status"] and "terminatingReplicas" not in (old.get("status") or {}):
         new["status"] = _without(new["status"], ("terminatingReplicas",))

@@ -1,9 +1,8 @@
 """Parts of objects as upstream prints them in messages: Go structs of its internal types, formatted as JSON.
 
-Internal types have no JSON names: fields have their Go names and Go's order, and all of them are printed. Most internal
-types have the fields of the versioned type in the same order, so that the schema can be used. The tables below list the
-types that differ. The metadata types (ObjectMeta, LabelSelector) are used both internally and externally, and have JSON
-names.
+Internal types have no JSON names, so all fields are printed with their Go names, in Go's order. Most internal types
+have the fields of the versioned type in the same order, so the schema can be used. The tables below list types that
+differ. The metadata types (ObjectMeta, LabelSelector) are used both internally and externally, and have JSON names.
 
 Source: Kubernetes v1.34, pkg/apis/core/types.go, pkg/apis/batch/types.go, pkg/apis/resource/types.go.
 """
@@ -28,7 +27,7 @@ from kschedd.api.schemas.schema import (
     type_named,
 )
 
-# The fields of each type, each field with its type: `''`, `0` and `null` are leaves with this value if absent, `*T` is
+# The fields of each type, with their types. `''`, `0` and `null` are leaves with this value if absent, `*T` is
 # a pointer, and `[T]` is a list.
 _STRUCTS: Final[Mapping[str, Mapping[str, str]]] = {
     name: dict(field.split(":") for field in fields.split())
@@ -93,7 +92,7 @@ _ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         ),
     }.items()
 }
-# The internal type has these fields in the security context, and the versioned type has them in the pod's spec.
+# The internal type has these fields in the security context; the versioned type has them in the pod's spec.
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 _GO_NAMES: Final[Mapping[str, str]] = {
     **{name.lower(): name for name in "OS TTY IP UID NFS ISCSI RBD FC CSI GRPC IQN".split()},
@@ -113,7 +112,7 @@ _GO_NAMES: Final[Mapping[str, str]] = {
 }
 _RBD_NAMES: Final = {"monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser"}
 _ZERO: Final[Mapping[Schema, Any]] = {STR: "", INT: 0, INT32: 0, NUMBER: 0, BOOL: False, INT_OR_STR: 0, QUANTITY: "0"}
-# The fields of each type that are values in the internal type and pointers in the versioned type.
+# The fields of each type that are values in the internal type, but pointers in the versioned type.
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "RollingUpdateStatefulSetStrategy": ("partition",),
     "RollingUpdateDaemonSet": ("maxUnavailable", "maxSurge"),
@@ -138,7 +137,7 @@ def go_struct(name: str, raw: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def go_template(spec: Mapping[str, Any], type_of_spec: str) -> dict[str, Any]:
-    """Return the template of a pod or a claim in Go form; its embedded metadata has JSON names."""
+    """Return the template of a pod or claim as a Go struct; its metadata has JSON names."""
     meta = spec.get("metadata") or {}
     shown = {field: sorted_keys(meta[field]) for field in _META if meta.get(field)}
     return {**shown, "Spec": go_struct(type_of_spec, spec.get("spec"))}

@@ -1,8 +1,7 @@
-"""Semantic equality of objects and of their parts, by their schema; corresponds to upstream's equality.Semantic.
+"""Semantic equality of objects and their parts by schema, as upstream's equality.Semantic.
 
-A nil pointer differs from a pointer to an empty value. In all other cases, an empty or zero value equals an absent
-value. Quantities are compared by their amounts. Times, which are decoded (`kschedd.api.schemas.codec`), are compared by
-their text.
+A nil pointer and a pointer to an empty value are different. In all other cases, an empty or zero value equals an absent
+value. Quantities are compared by their amounts. Times are compared by their decoded text (`kschedd.api.schemas.codec`).
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 def same(one: Any, other: Any, schema: Schema) -> bool:
-    """Return whether two values of a type are equal; a struct is compared as a value and not as a pointer."""
+    """Return whether two values of a type are equal; a struct is compared as a value, not as a pointer."""
     if one == other:
         return isinstance(one, bool) == isinstance(other, bool)
     sort = type(schema)
@@ -46,7 +45,7 @@ def same_in(one: Mapping[str, Any], other: Mapping[str, Any], field: str, fields
 
 
 def canonical_amount(quantity: Any) -> Any:
-    """Return a value that is equal for equal quantities in different formats.
+    """Return a value that is equal for equal quantities in different notations.
 
     An invalid quantity is returned unchanged.
     """

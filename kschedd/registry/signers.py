@@ -36,7 +36,7 @@ def validate_signer(signer: str, path: str, faults: list[FieldError]) -> None:
 
 
 def is_of_kubernetes(signer: str) -> bool:
-    """Return whether this name belongs to a signer of Kubernetes."""
+    """Return whether this is the name of a signer of Kubernetes."""
     domain = signer.partition("/")[0]
     return domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
 

@@ -1,9 +1,9 @@
-"""Strategies: the changes that kube-apiserver makes to an object of each kind at creation and update, besides defaults.
+"""Strategies: changes other than defaults that kube-apiserver makes to objects of each kind at creation and update.
 
 A strategy defines whether the kind has a status subresource, which changes increment metadata.generation, and which
-fields the server sets or preserves whatever the request contains. `prepare_create`, `prepare_update` and
-`prepare_status` apply the strategy to a decoded object with its defaults. The caller validates the object afterwards.
-These functions return a new object; nothing is modified in place.
+fields the server sets or preserves. `prepare_create`, `prepare_update` and `prepare_status` apply the strategy to a
+decoded object with its defaults. The caller validates the object afterwards. These functions return a new object;
+nothing is modified in place.
 
 Source: Kubernetes v1.34, pkg/registry/*/strategy.go (PrepareForCreate, PrepareForUpdate), and the conversions of
 deprecated fields in pkg/apis/*/v1/conversion.go.
@@ -41,23 +41,24 @@ _OF_ALL_KINDS: Final = frozenset(("apiVersion", "kind", "metadata"))
 
 @attrs.frozen
 class KindStrategy:
-    """The strategy of one kind. A change of the parts in `counts` increments the generation."""
+    """The strategy of one kind. A change of the fields in `counts` increments the generation."""
 
-    # True if the kind has a status subresource: the status is dropped at creation and preserved by a plain update
+    # True if the kind has a status subresource, so that the status is dropped at creation and preserved by plain
+    # updates
     status: bool = False
     created_with_status: bool = False
-    updated_with_status: bool = False  # True if a plain update changes the status, too
+    updated_with_status: bool = False  # True if a plain update also changes the status
     counts: tuple[str, ...] = ()
-    counts_empty: bool = False  # True if setting an absent part to an empty list or map counts as a change
+    counts_empty: bool = False  # True if setting an absent field to an empty list or map is a change
     born: bool = False  # True if new objects have generation 1
-    unconditional: bool = True  # True if an update may omit the resourceVersion
+    unconditional: bool = True  # True if an update need not contain a resourceVersion
     status_keeps: tuple[str, ...] = ()  # metadata fields that a status update does not change
     on_create: Callable[[Raw, str], None] | None = None  # with the current time
     on_update: Callable[[Raw, Old], None] | None = None
     on_status: Callable[[Raw, Old, str], None] | None = None
     on_write: Callable[[Raw, str], None] | None = None  # called at creation and update, with the current time
-    # These functions drop fields of disabled features (`disabled_fields`) or set defaults of enabled features. Their
-    # second argument is the old object, if there is one.
+    # Functions that drop fields of disabled features (`disabled_fields`) or set defaults of enabled features. Their
+    # second argument is the old object, or None.
     drop: Callable[[Raw, Old | None, frozenset[str]], None] | None = None
     drop_status: Callable[[Raw, Old, frozenset[str]], None] | None = None
 
@@ -67,7 +68,7 @@ def strategy_of(kind: str) -> KindStrategy:
 
 
 def prepare_create(kind: str, raw: Raw, at: str, features: frozenset[str] = NO_FEATURES) -> Raw:
-    """Return the object to create; `at` is the current time, `features` are the enabled features."""
+    """Return the object to create; `at` is the current time, and `features` are the enabled features."""
     strategy = strategy_of(kind)
     new = dict(raw)
     if strategy.status and not strategy.created_with_status:
@@ -114,7 +115,7 @@ def _same(kind: str, one: Raw, other: Old, part: str) -> bool:
 
 
 def prepare_finalize(raw: Raw, old: Old) -> Raw:
-    """Return the namespace with the request's finalizers and metadata and with the old status."""
+    """Return the namespace with the finalizers and metadata of the request, and with the old status."""
     new = dict(raw)
     _keep(new, old, "status")
     return new
@@ -123,7 +124,7 @@ def prepare_finalize(raw: Raw, old: Old) -> Raw:
 def prepare_status(
     kind: str, raw: Raw, old: Old, at: str, features: frozenset[str] = NO_FEATURES, subresource: str = "status"
 ) -> Raw:
-    """Return the old object with the status of the request, and with its metadata as far as the kind allows.
+    """Return the old object with the status of the request; some kinds also allow changes of the metadata.
 
     `at` is the current time; `features` are the enabled features.
     """
@@ -182,7 +183,7 @@ def _pod_status(new: Raw, old: Old, at: str) -> None:
 
 
 def _observed(condition: Any, generations: dict[Any, list[int]]) -> Any:
-    """Return a condition; if it has no observed generation, it gets that of the old condition."""
+    """Return a condition; if it lacks an observed generation, it gets that of the old condition."""
     if not isinstance(condition, Mapping):
         return condition
     known = generations.get(condition.get("type"))
@@ -215,7 +216,7 @@ def _create_node(new: Raw, at: str) -> None:
 def _update_node(new: Raw, old: Old) -> None:
     """Drop the obsolete kubelet configuration of a Node, and make podCIDR and podCIDRs[0] equal.
 
-    If podCIDR and podCIDRs[0] differ, podCIDR takes precedence.
+    If they differ, podCIDR takes precedence.
     """
     spec = new.get("spec") or {}
     if "configSource" in spec and "configSource" not in (old.get("spec") or {}):
@@ -280,7 +281,7 @@ def _claim_or_snapshot(source: Raw) -> bool:
 
 
 def _service_account(new: Raw, *_: Any) -> None:
-    """Keep only the names of the secrets of a service account."""
+    """Keep only the names of a service account's secrets."""
     if secrets := new.get("secrets"):
         new["secrets"] = [{"name": each["name"]} if each.get("name") else {} for each in secrets]
 
@@ -304,7 +305,7 @@ def _csi_driver_by_features(new: Raw, old: Old | None, features: frozenset[str])
 
 
 def _claim_status(new: Raw, old: Old, at: str) -> None:
-    """Drop the status of devices that are not allocated any more."""
+    """Drop the status of devices that are no longer allocated."""
     status = new["status"]
     gone = allocated_devices(old.get("status") or {}) - allocated_devices(status)
     if gone and (devices := status.get("devices")):
@@ -359,7 +360,7 @@ def _update_daemon_set(new: Raw, old: Old) -> None:
 
 
 def _daemon_set_status(new: Raw, old: Old, at: str) -> None:
-    """Preserve the template generation, which is a field in the internal type, not an annotation."""
+    """Preserve the template generation, which is a field of the internal type, not an annotation."""
     if generation := (_annotations(old) or {}).get(TEMPLATE_GENERATION):
         _annotate(new, TEMPLATE_GENERATION, generation)
 
@@ -385,19 +386,19 @@ def _drop_from_pod_template(new: Raw, old: Old | None, features: frozenset[str])
 
 
 def _create_api_service(new: Raw, at: str) -> None:
-    """Report an API of kube-apiserver itself as available; `kschedd.controllers.api_services` reports other APIs."""
+    """Mark kube-apiserver's own APIs as available; `kschedd.controllers.api_services` handles all others."""
     if "service" not in (new.get("spec") or {}):
         condition = {"type": "Available", "status": "True", "lastTransitionTime": at, "reason": "Local"}
         new["status"] = {"conditions": [{**condition, "message": "Local APIServices are always available"}]}
 
 
 def _update_signing_request(new: Raw, old: Old) -> None:
-    """Preserve the spec of a CertificateSigningRequest, which only its subresources may change."""
+    """Preserve the spec of a CertificateSigningRequest; only its subresources may change it."""
     _keep(new, old, "spec")
 
 
 def _approve(new: Raw, old: Old, at: str) -> None:
-    """Preserve the status except the conditions, which an approval changes."""
+    """Preserve the status except for the conditions, which an approval changes."""
     conditions = new["status"].get("conditions")
     new["status"] = {**(old.get("status") or {})}
     new["status"].pop("conditions", None)
@@ -420,7 +421,7 @@ def _sign(new: Raw, old: Old, at: str) -> None:
 
 
 def _dated(conditions: list[Any], old: Old, at: str) -> list[Any]:
-    """Return the conditions with transition times; an unchanged condition keeps its time."""
+    """Return the conditions with transition times; the time of an unchanged condition stays."""
     known = {
         (each.get("type"), each.get("status")): each["lastTransitionTime"]
         for each in reversed((old.get("status") or {}).get("conditions") or [])
@@ -439,7 +440,7 @@ def _dated(conditions: list[Any], old: Old, at: str) -> list[Any]:
 
 _DESCRIBED: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _PLAIN: Final = KindStrategy()
-# custom resources: every change outside the metadata increments the generation
+# custom resources: every change outside of the metadata increments the generation
 _CUSTOM: Final = KindStrategy(born=True)
 _WITH_STATUS: Final = KindStrategy(status=True)
 _WORKLOAD: Final = KindStrategy(status=True, counts=("spec",), born=True, drop=_drop_from_template)

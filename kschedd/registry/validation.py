@@ -1,8 +1,8 @@
 """Validation: all errors in an object, with kube-apiserver's messages.
 
 Source: Kubernetes v1.34, pkg/apis/*/validation. `validate` receives an object with its defaults (`defaults`), and
-reports all errors in the fields that kschedd reads. Types are checked first; further checks require that all types are
-right. `default_and_validate` sets the defaults and validates the object. The store validates updates with
+reports all errors in the fields that kschedd reads. Types are checked first, because all further checks require correct
+types. `default_and_validate` sets the defaults and validates the object. The store validates updates with
 `validation_update`. Objects of unknown kinds need only a name.
 """
 
@@ -165,13 +165,13 @@ def defaulted_pod_spec(spec: object) -> tuple[Raw, Faults]:
 
 
 def default_and_validate_pod_spec(spec: object) -> tuple[Raw, Faults]:
-    """Return a pod's spec with its defaults, and its errors; the result applies to every pod with this spec."""
+    """Return a pod's spec with its defaults, and its errors; the result is valid for every pod with this spec."""
     done, faults = defaulted_pod_spec(spec)
     return done, faults or validate_pod_spec(done)
 
 
 def default_and_validate_node_affinity(affinity: object, path: str) -> tuple[Raw, Faults]:
-    """Return a pod's node affinity and its errors, which do not depend on other parts of the pod."""
+    """Return a pod's node affinity and its errors, which do not depend on any other field."""
     faults = check_node_affinity_schema(affinity, path)
     clean: Raw = {}
     if not faults:
@@ -218,7 +218,7 @@ def validate_typed(raw: Raw) -> Faults:
 def validate_updated(raw: Raw, changes: Faults, old: Mapping[str, Any] = _NOTHING) -> Faults:
     """Return all errors of an updated object.
 
-    `changes` are the errors in the changes of the metadata; `old` is the previous object.
+    `changes` contains the errors in the changes of the metadata; `old` is the previous object.
     """
     kind = kind_of(raw)
     any_name = kind.known and not validates_meta(kind.name)
@@ -358,7 +358,7 @@ def _lease(lease: Raw, faults: Faults) -> None:
 
 
 def _nothing(item: Raw, faults: Faults) -> None:
-    """Append nothing: all mutable fields are checked together with the change."""
+    """Append no errors, because all mutable fields are validated together with their change."""
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {

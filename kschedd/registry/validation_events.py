@@ -1,9 +1,10 @@
 """Validation of Events: the rules of the core group, and the stricter rules of events.k8s.io.
 
-An Event with `eventTime` has the new form in either group: it contains the reporter, the action and the reason. The
+An Event with `eventTime` has the new form in both groups: it contains the reporter, the action and the reason. The
 errors of an Event do not contain values.
 
-An update in the core group may change everything, but an update in events.k8s.io only the metadata and the series.
+An update in the core group may change everything; an update in events.k8s.io may change only the metadata and the
+series.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/events.go (ValidateEventCreate, ValidateEventUpdate,
 legacyValidateEvent).
@@ -27,7 +28,7 @@ _UNSET: Final = {
     "deprecatedCount": "count",
     "deprecatedSource": "source",
 }
-_CORE: Final = {  # names in events.k8s.io of the fields of the core group
+_CORE: Final = {  # field in the core group -> field in events.k8s.io
     "involvedObject": "regarding",
     "message": "note",
     "reportingComponent": "reportingController",
@@ -42,14 +43,14 @@ _EMPTY: Final = {"count": 0, "firstTimestamp": None, "lastTimestamp": None, "eve
 
 
 def validate_event(event: Raw, faults: Faults) -> None:
-    """Append the errors of a new Event, by the rules of the group in which it was written."""
+    """Append the errors of a new Event, by the rules of the API group of the request."""
     validate_updated_event(event, faults)
     if event.get("apiVersion") != "v1":
         _validate_strictly(event, faults)
 
 
 def validate_updated_event(event: Raw, faults: Faults) -> None:
-    """Append the errors of a new or changed Event by the rules that apply to both groups."""
+    """Append the errors of a new or changed Event by the rules of both groups."""
     core = event.get("apiVersion") == "v1"
     about = event.get("involvedObject" if core else "regarding") or {}
     namespace = (event.get("metadata") or {}).get("namespace") or ""
@@ -76,7 +77,7 @@ def validate_event_changes(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _internal(event: Raw, field: str) -> Any:
-    """Return the value of a field of the core group, in upstream's internal form."""
+    """Return a field's value, by its name in the core group, in upstream's internal form."""
     value = event.get(field if event.get("apiVersion") == "v1" else _CORE.get(field, field))
     if field in _STRUCTS and (value is not None or field not in _EMPTY):
         return go_struct(_STRUCTS[field], value)

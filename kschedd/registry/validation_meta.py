@@ -27,9 +27,9 @@ STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDelet
 NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _LABEL_NAMED: Final = frozenset(("Namespace", "StatefulSet"))
 _DNS1035_NAMED: Final = frozenset(("Service",))
-# Kinds without own rules for metadata: the general rules are checked only if there are no other errors.
+# kinds without rules of their own for metadata; the general rules are checked only if there are no other errors
 WITHOUT_META: Final = frozenset(("PodDisruptionBudget", "Event"))
-# Kinds to which only the general rules for metadata apply.
+# kinds for which only the general rules for metadata are checked
 _PLAIN: Final = WITHOUT_META | {"Lease", "RuntimeClass"}
 _PATH_NAMED: Final = frozenset(
     "Role ClusterRole RoleBinding ClusterRoleBinding PodDisruptionBudget Event CertificateSigningRequest "
@@ -53,7 +53,7 @@ def name_faults(kind: str, name: str) -> Faults:
 def validate_custom_kind(kind: Any, api_version: Any) -> list[FieldError]:
     """Return the errors in the kind and apiVersion of an object with a kind that is not built in.
 
-    Only values that a CustomResourceDefinition could define are valid: a group, and well-formed names.
+    Only values that a CustomResourceDefinition could define are valid: a group and well-formed names.
     Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation (ValidateCustomResourceDefinitionNames).
     """
     group, slash, version = str(api_version or "").partition("/")
@@ -71,7 +71,7 @@ def validate_meta(
 ) -> list[FieldError]:
     """Return the errors of an object's metadata.
 
-    With `any_name`, the name is not checked by the rules for new objects.
+    With `any_name`, the rules for new names are not checked.
     """
     faults: list[FieldError] = []
     name = meta.get("name")
@@ -114,7 +114,7 @@ def validate_meta(
 
 
 def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError]) -> None:
-    """Append to `faults` the errors in the keys and values of labels or of a nodeSelector, at the path of the map."""
+    """Append the errors in the keys and values of labels or a nodeSelector; `path` is the path of the map."""
     for key, value in labels.items():
         if wrong := qualified_name(key):
             faults += [invalid(path, key, why) for why in wrong]
@@ -123,7 +123,7 @@ def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError])
 
 
 def validate_annotations(annotations: dict[str, str], path: str, faults: list[FieldError]) -> None:
-    """Append to `faults` the errors in the keys of annotations and in their total size."""
+    """Append the errors in the keys of annotations and in their total size."""
     for key in annotations:
         if wrong := qualified_name(key.lower()):
             faults += [invalid(path, key, why) for why in wrong]
@@ -131,7 +131,7 @@ def validate_annotations(annotations: dict[str, str], path: str, faults: list[Fi
 
 
 def validate_annotations_size(annotations: dict[str, str], path: str, faults: list[FieldError]) -> None:
-    """Append an error to `faults` if annotations have more than 256 KiB."""
+    """Append an error if the annotations have more than 256 KiB."""
     if sum(len(key) + len(value) for key, value in annotations.items()) > _MOST_ANNOTATED:
         faults.append(FieldError(path, None, f"Too long: may not be more than {_MOST_ANNOTATED} bytes"))
 

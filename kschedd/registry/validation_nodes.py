@@ -88,7 +88,7 @@ def _validate_avoided_pods(annotations: Mapping[str, str], faults: Faults) -> No
         return
     try:
         avoided = json_value(text)
-    except ValueError as refusal:  # raised for an integer that is too long for Python's parser
+    except ValueError as refusal:  # raised if an integer is too long for Python's parser
         faults.append(invalid(path, _AVOID, str(refusal)))
         return
     if wrong := _mistyped(avoided):
@@ -104,7 +104,7 @@ def _validate_avoided_pods(annotations: Mapping[str, str], faults: Faults) -> No
             faults.append(invalid(f"{here}.PodController.Controller", controller.get("controller"), why))
 
 
-# The path of each value, and its type in Go.
+# path of each value, and its Go type
 _AVOIDED: Final = (
     ("preferAvoidPods", "[]v1.PreferAvoidPodsEntry"),
     ("preferAvoidPods", "v1.PreferAvoidPodsEntry"),

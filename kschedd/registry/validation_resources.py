@@ -91,10 +91,10 @@ def is_whole(name: str) -> bool:
 
 
 def validate_amount(name: str, quantity: Any, path: str, faults: Faults) -> None:
-    """Validate one entry of a ResourceList: not negative, and an integer if the resource has only whole units."""
+    """Validate an entry of a ResourceList: not negative, and an integer if the resource has only whole units."""
     if nanos(quantity) < 0:
         faults.append(invalid(path, quantity, NOT_NEGATIVE))
-    # In upstream, thousandths beyond 64 bits overflow, and the amount then counts as not an integer.
+    # In upstream, an amount that exceeds 64 bits in thousandths overflows, and is then treated as a fraction.
     if is_whole(name) and milli_value(quantity) % 1000:
         faults.append(invalid(path, quantity, "must be an integer"))
 
@@ -119,9 +119,9 @@ def validate_requirements(
     claims: frozenset[str] = frozenset(),
     rule: NameRule = _container_name,
 ) -> None:
-    """Validate requests, limits and claims.
+    """Validate requests, limits and claims of a container.
 
-    `claims` are the names of the pod's resource claims; `rule` validates the resource names.
+    `claims` contains the names of the pod's resource claims; `rule` validates the resource names.
     """
     limits = resources.get("limits") or {}
     requests = resources.get("requests") or {}
@@ -173,7 +173,7 @@ def _whole_pages(name: str, amount: int) -> bool:
 
 def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozenset[str]) -> None:
     seen: set[str] = set()
-    parted: set[str] = set()  # names of claims of which a single request is referenced
+    parted: set[str] = set()  # names of claims of which one request is referenced
     for index, claim in enumerate(resources.get("claims") or ()):
         name, request = claim.get("name") or "", claim.get("request") or ""
         here = f"{path}.claims[{index}]"
@@ -183,7 +183,7 @@ def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozense
         key = f"{name}/{request}" if request else name
         faults += [invalid(f"{here}.request", request, why) for why in dns_label(request) if request]
         if name in seen or (not request and name in parted):
-            faults.append(duplicate(here, name))  # the list contains both the whole claim and one of its requests
+            faults.append(duplicate(here, name))  # the list references both the whole claim and one of its requests
         elif key in seen:
             faults.append(duplicate(here, key))
         seen.add(key)
@@ -206,7 +206,7 @@ def _pod_level_name(name: str, path: str) -> Faults:
 
 
 def validate_pod_requirements(resources: Raw, together: dict[str, int], path: str, faults: Faults) -> None:
-    """Validate pod-level requests and limits; `together`: the total requests of the containers, in units of 1e-9."""
+    """Validate pod-level requests and limits; `together` is the total of the containers' requests in units of 1e-9."""
     if resources.get("claims"):
         faults.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     validate_requirements(resources, path, faults, rule=_pod_level_name)

@@ -19,7 +19,7 @@ Faults = list[FieldError]
 
 LABEL_OPERATORS: Final = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_MANY: Final = 200  # number of labels in a selector; parsing each label takes 10 us
+_MANY: Final = 200  # minimum number of labels of a large selector; parsing each label takes 10 us
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -27,8 +27,8 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 def validate_label_selector(selector: Raw | None, path: str, faults: Faults) -> None:
     """Append the errors of a metav1.LabelSelector to `faults`.
 
-    A selector with many terms is also parsed, to fill the parser's cache: large objects are validated in a thread, but
-    the stored object is read on the event loop.
+    A selector with many terms is also parsed to fill the parser's cache: large objects are validated in a thread, but
+    read on the event loop.
     """
     if not selector:
         return
@@ -158,7 +158,7 @@ def _validate_label_keys(keys: Sequence[str], selector: Raw | None, path: str, f
 
 
 def _validate_merged(keys: Sequence[str], selector: Raw | None, path: str, faults: Faults) -> None:
-    """Validate matchLabelKeys that were merged into the selector, which must not have contained these keys before."""
+    """Validate matchLabelKeys that were merged into the selector; the original selector must not contain their keys."""
     if selector is None or not keys:
         return
     places = {key: index for index, key in enumerate(keys)}

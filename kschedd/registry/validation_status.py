@@ -18,7 +18,8 @@ from kschedd.registry.validation_resources import NOT_NEGATIVE, is_native, valid
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
 
-# For each kind: its counts, the counts limited by the number of replicas, and the counts limited by the ready replicas.
+# For each kind: counts in its status, counts that may not exceed the replicas, and counts that may not exceed the ready
+# replicas.
 _COUNTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]] = {
     kind: (tuple(counts.split()), tuple(below.split()), tuple(ready.split()))
     for kind, (counts, below, ready) in {
@@ -57,7 +58,7 @@ _COUNTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, .
 
 
 def validate_status_alone(kind: str, status: Raw, faults: Faults) -> None:
-    """Append the errors of a status that are independent of the previous object."""
+    """Append the errors of a status that do not depend on the previous object."""
     counts, below, ready = _COUNTS.get(kind, ((), (), ()))
     for field in counts:
         if (status.get(field) or 0) < 0:
@@ -151,7 +152,7 @@ def _basic(amount: Any, path: str, faults: Faults) -> None:
 
 
 def _claim_resource(name: str, path: str) -> Faults:
-    """Return the errors of a claim's resource name, which is storage or a name outside the Kubernetes domains."""
+    """Return the errors of a claim's resource name, which must be storage or outside the Kubernetes domains."""
     if wrong := qualified_name(name):
         return [invalid(path, name, why) for why in wrong]
     return [unsupported(path, name, ("storage",))] if is_native(name) and name != "storage" else []
@@ -173,7 +174,7 @@ def _attachment(status: Raw, faults: Faults) -> None:
     for field in ("attachError", "detachError"):
         error = status.get(field) or {}
         if len((error.get("message") or "").encode()) > _LONGEST_ERROR:
-            # upstream's message contains another limit than the one that it checks
+            # upstream's message contains another limit than its check
             faults.append(FieldError(f"status.{field}.message", None, too_long))
         if (code := error.get("errorCode") or 0) < 0:
             faults.append(invalid(f"status.{field}.errorCode", code, between(0, 2**31 - 1)))
@@ -229,7 +230,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
 
 
 def validate_pod_claims(old: Raw, new: Raw, faults: Faults) -> None:
-    """Check that the claims in a pod's status are the claims of its spec."""
+    """Check that the claims in a pod's status are claims of its spec."""
     names = {claim.get("name") for claim in (old.get("spec") or {}).get("resourceClaims") or ()}
     seen = set()
     for index, status in enumerate((new.get("status") or {}).get("resourceClaimStatuses") or ()):

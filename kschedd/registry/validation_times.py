@@ -1,6 +1,6 @@
-"""Number of times that upstream validates each part of an object in an update.
+"""The number of times that upstream validates each part of an object during an update.
 
-Upstream reports an error once for each validation that finds it.
+Upstream reports an error once for each of these validations.
 Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, apiserver/pkg/registry/rest/update.go.
 """
 
@@ -20,10 +20,10 @@ Faults = list[FieldError]
 
 @attrs.frozen
 class _Times:
-    """Number of validations by the update rules of a kind, in addition to the general validation."""
+    """The number of validations by the update rules of a kind, in addition to the general validation."""
 
     meta: int = 0  # of the whole metadata
-    changes: int = 1  # number of checks of the metadata's changes
+    changes: int = 1  # number of validations of the metadata's changes
     spec: int = 1  # of everything else
 
 
@@ -56,20 +56,20 @@ _CHECKED_AGAIN: Final = ("metadata.labels", "metadata.annotations", "metadata.ow
 
 
 def times_validated(kind: str) -> int:
-    """Return how often the validation of an update checks, and reports, the spec of an object of this kind."""
+    """Return how often the validation of an update validates, and reports, the spec of an object of this kind."""
     return _UPDATED.get(kind, _Times()).spec
 
 
 def validates_meta(kind: str) -> bool:
-    """Return whether the kind's own update rules validate all metadata, including the name."""
+    """Return whether the update rules of the kind validate all metadata, including the name."""
     return _UPDATED.get(kind, _Times()).meta > 0
 
 
 def updated_faults(kind: str, meta: Faults, changes: Faults, spec: Faults) -> Faults:
     """Return the errors of an updated object, each as often as upstream reports it.
 
-    The general rules first check the metadata and its changes. The kind's own rules follow, which check some parts
-    several times. Labels, annotations and owners are also checked with the changes.
+    The general rules first check the metadata and its changes. The rules of the kind follow, and validate some parts
+    several times. Labels, annotations and owners are validated again with the changes.
     """
     again = [fault for fault in meta if fault.path.startswith(_CHECKED_AGAIN)]
     own = [fault for fault in meta if fault.why.endswith(NOT_STANDARD)]  # the general rules do not report these errors
@@ -87,7 +87,7 @@ _WITHOUT_RULES: Final = ("CronJob", "PodDisruptionBudget")
 def status_meta_faults(kind: Kind, meta: Raw, changes: Faults) -> Faults:
     """Return the metadata errors of a status update, each as often as upstream reports it.
 
-    The general rules check the metadata; then the own rules of most kinds check its changes again.
+    The general rules validate the metadata; then the rules of most kinds validate its changes again.
     """
     found = validate_meta(meta, kind, any_name=kind.known)
     own = [fault for fault in found if fault.why.endswith(NOT_STANDARD)]

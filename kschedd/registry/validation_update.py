@@ -2,9 +2,9 @@
 
 Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, pkg/registry/*/strategy.go. The
 functions require the object before and after, both with their defaults. `validation` reports the errors in the new
-object itself. The paths are upstream's, even if the field has another path (`volumeMode`, `spec.attachedRequired`). The
-rules for pods are in `pods.update`, and the rules for volumes and workloads in `storage.updates` and
-`workloads.updates`.
+object. Paths are as in upstream's messages, which sometimes differ from the field's path (`volumeMode`,
+`spec.attachedRequired`). Rules for pods are in `pods.update`; rules for volumes and workloads are in `storage.updates`
+and `workloads.updates`.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ from kschedd.registry.workloads.updates import UPDATES as WORKLOAD_UPDATES
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
 
-# The immutable fields of each kind: their paths, and their paths in upstream's messages.
+# Immutable fields of each kind, each with its path in upstream's messages.
 _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     kind: tuple((field.partition("=")[0], field.partition("=")[2] or field) for field in fields.split())
     for kind, fields in {
@@ -97,7 +97,7 @@ def _kept(old: Raw, new: Raw, path: str, fields: Fields) -> tuple[bool, Any]:
 
 
 def _shown(kind: str, value: Any) -> Any:
-    """Return a value in the form in which upstream prints it: a selector has no empty parts and sorted labels."""
+    """Return a value as upstream prints it; a selector is printed without empty parts and with sorted labels."""
     if kind == "ResourceClaim":
         return go_struct("ResourceClaimSpec", value)
     if kind == "ResourceClaimTemplate":
@@ -108,7 +108,7 @@ def _shown(kind: str, value: Any) -> Any:
 
 
 def validate_status_update(old: Raw, new: Raw, subresource: str = "status") -> Faults:
-    """Return the errors of an update through a subresource that changes only the status, such as `status`."""
+    """Return the errors of an update through a subresource that changes only the status."""
     faults: Faults = []
     if subresource == "approval":
         validate_approval(old, new, faults)
@@ -197,7 +197,7 @@ def _priority_class(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _node(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append errors for changes of the assigned fields of a node, such as its pod address ranges."""
+    """Append errors for changes of a node's immutable fields, such as its pod address ranges."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     then, now = before.get("podCIDRs") or [], after.get("podCIDRs") or []
     changed = 1 if len(then) != len(now) else sum(one != other for one, other in zip(then, now, strict=True))
@@ -220,7 +220,7 @@ def _service(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _config_map(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append errors for changes of an immutable ConfigMap, including the field `immutable`."""
+    """Append errors for changes of an immutable ConfigMap."""
     if not old.get("immutable"):
         return
     why = "field is immutable when `immutable` is set"
@@ -243,7 +243,8 @@ def _definition(old: Raw, new: Raw, faults: Faults) -> None:
     stored = (new.get("status") or {}).get("storedVersions") or ()
     before, after = ({version.get("name") for version in at(each, "spec.versions") or ()} for each in (old, new))
     for index, version in enumerate(stored):
-        # upstream checks this even for an unchanged status, so an invalid old status blocks all updates
+        # As in upstream, this is checked for an unchanged status, too; an invalid old status therefore blocks all
+        # updates.
         if version in before - after:
             why = (
                 f"missing from spec.versions; {version} was previously a storage version, and must remain in "

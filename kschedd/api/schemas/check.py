@@ -168,7 +168,7 @@ def _is_leaf(value: Any, schema: str) -> bool:
         if sort is str and len(value) > LONGEST:
             return False
         try:
-            nanos(value.strip() if sort is str else value)  # Go also strips the text before parsing it
+            nanos(value.strip() if sort is str else value)  # as in Go, which strips the text before parsing
         except QuantityError:
             return False
         return True
@@ -219,7 +219,7 @@ def _mistyped(value: Any, schema: str, where: Where) -> FieldError:
 def without_nulls(value: Any) -> Any:
     """Return `value` without null fields and items; a value without nulls is not copied."""
     try:
-        # Most manifests have no nulls, and packing a manifest takes a tenth of the time of traversing it.
+        # most manifests have no nulls; packing a manifest takes a tenth of the time of traversing it
         if _NIL not in _pack(value):
             return value
     except (OverflowError, TypeError, ValueError):

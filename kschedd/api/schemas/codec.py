@@ -1,13 +1,13 @@
-"""Codec: conversion of objects to a typed decoder's result, and to the form that kube-apiserver's encoder prints.
+"""Codec: conversion of objects to the result of a typed decoder, and to the form that kube-apiserver encodes.
 
 A decoder into Go structs does not distinguish an absent field from a field with "", 0 or false, unless the field is a
-pointer. Go's decoder parses quantities and times, and loses their notation. `decoded` therefore drops fields with Go's
-zero value, and writes quantities and times in their canonical form. The encoder omits empty lists and maps, but always
-prints some fields, with a zero value for unset fields. `encoded` does the same. Defaulting and validation happen
-between the two conversions.
+pointer. Go's decoder also loses the notation of quantities and times. `decoded` therefore drops fields with Go's zero
+value, and writes quantities and times in their canonical form. The encoder omits empty lists and maps, but always
+prints some fields, with a zero value for unset fields. `encoded` does the same. Defaulting and validation run between
+the two conversions.
 
-`decoded` and `encoded` take values that passed `check_schema`, and share unchanged parts with their argument. Unknown
-fields are kept. Source: the JSON tags of the types (`kschedd.api.schemas.schema`),
+The arguments of `decoded` and `encoded` must have passed `check_schema`; unchanged parts are shared with the result.
+Unknown fields are kept. Source: the JSON tags of the types (`kschedd.api.schemas.schema`),
 apimachinery/pkg/apis/meta/v1/{time,micro_time}.go.
 """
 
@@ -104,7 +104,7 @@ def _decoded_fields(value: dict[str, Any], fields: Fields) -> dict[str, Any]:
             continue
         else:
             new = decoded(item, schema)
-            # Go's zero values equal absent values. Fields that are always printed keep their position.
+            # In Go, a zero value equals an absent value. Fields that are always printed stay in their position.
             zero = not new and type(schema) is str and schema is not ANY
             if not zero or name in fields.pointers or name in fields.always:
                 if new is not item:
@@ -133,12 +133,12 @@ def _zero(schema: Schema) -> Any:
     if type(schema) is Fields:
         return {}
     if schema is BYTES:
-        return ""  # the value as it is read back from storage
+        return ""  # as the value is read back from storage
     return _ZERO[schema] if type(schema) is str else None
 
 
 def encoded(value: Any, schema: Schema) -> Any:
-    """Return a decoded `value` as kube-apiserver prints it, with all fields that are always printed."""
+    """Return a decoded value as kube-apiserver prints it, including fields that are always printed."""
     sort = type(schema)
     if sort is str or value is None:
         return value
@@ -160,7 +160,7 @@ def _encoded_fields(value: dict[str, Any], fields: Fields) -> dict[str, Any]:
             continue
         item, schema = value[name], fields[name]
         if not item and type(schema) is not Fields:
-            # An empty list or map equals an absent one.
+            # an empty list or map equals an absent one
             found = dict(value) if found is None else found
             if name in fields.always:
                 found[name] = None

@@ -49,17 +49,17 @@ class StrictFault:
 
 @attrs.frozen
 class Decoded:
-    """The object without unknown fields, with the faults that were found."""
+    """The object without unknown fields, and the faults."""
 
     raw: dict[str, Any]
     faults: tuple[StrictFault, ...] = ()
 
 
 def decode(raw: dict[str, Any], rules: frozenset[str] = NO_RULES) -> Decoded:
-    """Drop the fields that the kind does not have; return the object itself if all fields exist.
+    """Drop unknown fields; if there are none, return the object itself.
 
-    For a kind that is not built in, only the metadata is checked. `rules` are the enabled features, which add fields
-    newer than 1.34.
+    For a kind that is not built in, only the metadata is checked. `rules` contains the enabled features, some of which
+    add fields newer than 1.34.
     """
     schema = schema_for(raw)
     faults: list[StrictFault] = []
@@ -85,7 +85,7 @@ def strict_message(raw: Mapping[str, Any], faults: Sequence[StrictFault]) -> str
 
 
 def decoding_message(raw: Mapping[str, Any], why: str) -> str:
-    """Return the API server's error message for an object that it could not decode."""
+    """Return the API server's error message for an object that cannot be decoded."""
     version, kind = str(raw.get("apiVersion", "")).rpartition("/")[2], raw.get("kind")
     return f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
 

@@ -1,4 +1,4 @@
-"""Field labels: the fields that a field selector may use, by kind.
+"""Field labels: the fields that field selectors may use, by kind.
 
 Source: Kubernetes v1.34, pkg/apis/*/v1/conversion.go (AddFieldLabelConversions...) and apimachinery's
 DefaultMetaV1FieldSelectorConversion.
@@ -15,7 +15,7 @@ from kschedd.errors import KscheddError
 
 _NAME: Final = ("metadata.name",)
 _META: Final = ("metadata.name", "metadata.namespace")
-# Cluster-scoped kinds that do not support metadata.namespace as a field label; other kinds support both.
+# cluster-scoped kinds that do not support the field label metadata.namespace
 _NAME_ONLY: Final = frozenset(("Node", "Namespace", "ResourceSlice"))
 _EVENT: Final = (
     *(
@@ -53,7 +53,7 @@ _MORE: Final[Mapping[str, Sequence[str]]] = {
 
 @attrs.define(eq=False)
 class FieldLabelError(KscheddError):
-    """A field label that is not supported for this kind."""
+    """The error for a field label that this kind does not support."""
 
     kind: str
     label: str

@@ -1,7 +1,7 @@
 """Field errors: an error in one field of an object, with the API server's message.
 
-Source: Kubernetes v1.34, apimachinery/pkg/util/validation/field (errors.go, path.go). `why` is the whole sentence after
-the path, so that `path: why` is the text printed by kube-apiserver.
+Source: Kubernetes v1.34, apimachinery/pkg/util/validation/field (errors.go, path.go). `why` is the text after the path;
+kube-apiserver prints `path: why`.
 """
 
 import re
@@ -13,7 +13,7 @@ import attrs
 from kschedd.api.quantity import shown
 
 T = TypeVar("T", bound=Hashable)
-WHOLE: Final = "[]"  # path of an error of the whole object
+WHOLE: Final = "[]"  # path of an error about the whole object
 ENOUGH: Final = 100
 """Number of errors after which no more are collected if each message may be as long as the object."""
 _LONGEST_KEY: Final = 2048
@@ -36,7 +36,7 @@ class FieldError:
 
 
 def _value(value: object) -> str:
-    """Return the value in full, as kube-apiserver prints it, unless it is very long."""
+    """Return the value as kube-apiserver prints it, cut if it is very long."""
     text = shown(value, _LONGEST_VALUE)
     return text.translate(_HTML) if isinstance(value, dict | list) else text
 
@@ -84,7 +84,7 @@ def too_many(path: str, count: int, most: int) -> FieldError:
 def child(path: str, key: object) -> str:
     """Return the path of a key under `path`.
 
-    Keys that are no identifiers are put in brackets, and long keys are truncated.
+    Keys that are not identifiers are in brackets, and long keys are truncated.
     """
     text = str(key)
     if len(text) > _LONGEST_KEY:
@@ -103,7 +103,7 @@ def steps(path: str) -> tuple[str | int, ...]:
 
 
 def path_text(parts: Iterable[str | int]) -> str:
-    """Return the path of these keys and indices: the inverse of `steps`."""
+    """Return the path with these keys and indices, as the inverse of `steps`."""
     path = ""
     for part in parts:
         path = f"{path}[{part}]" if isinstance(part, int) else child(path, part)

@@ -1,7 +1,7 @@
-"""Objects in the form in which Go encodes them as JSON: fields in the order of the struct, and map keys sorted.
+"""Objects as Go encodes them in JSON: fields in the order of the struct, and sorted map keys.
 
-Stored objects have their fields in the order in which they were written. Only messages that quote a whole object use
-upstream's order. `kschedd.api.schemas.schema` lists the fields of each type in upstream's order.
+Stored objects have their fields in the order in which they were written; only messages that quote an object use Go's
+order. `kschedd.api.schemas.schema` lists the fields of each type in upstream's order.
 
 Source: the order of the fields in Kubernetes v1.34, staging/src/k8s.io/api; Go 1.24, encoding/json (HTML escapes).
 """
@@ -37,7 +37,7 @@ def sorted_keys(value: Any) -> Any:
 
 
 def go_json(value: Any, indent: int | None = None) -> str:
-    """Return the value as JSON in its own order, or on several lines if `indent` is a number of spaces."""
+    """Return the value as JSON in its present order; `indent` is the number of spaces for output on several lines."""
     separators = (",", ":") if indent is None else (",", ": ")
     text = json.dumps(value, default=str, ensure_ascii=False, separators=separators, indent=indent)
     return text.translate(_HTML)

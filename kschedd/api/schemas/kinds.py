@@ -1,6 +1,6 @@
 """Kinds: the built-in API resources with their plural, singular and short names, and whether they are namespaced.
 
-An unknown kind is a `Kind` whose `known` is false: its objects are stored and listed unchanged.
+For an unknown kind, `known` is false; its objects are stored and listed unchanged.
 Source: Kubernetes v1.34, the API discovery of a cluster without extensions (`kubectl api-resources`).
 """
 
@@ -40,7 +40,7 @@ class Kind:
     def resource(self) -> str:
         """The resource name in kubectl's output, such as pod or deployment.apps."""
         if "." in self.singular:
-            return self.singular  # this kind has the name of a built-in kind, but another group
+            return self.singular  # a kind of another group has the name of a built-in kind
         return f"{self.singular}.{self.group}" if self.group else self.singular
 
 
@@ -160,15 +160,15 @@ _WORDS: Final[Mapping[str, Kind]] = {word: kind for kind in KINDS for word in (k
 def name_in_group(name: str, group: str) -> str:
     """Return the unique name of a kind that is not built in. It includes the group if another kind has the same name.
 
-    The group is added to kinds of other groups that have the name of a built-in kind. The group is also added to
-    built-in kinds behind a feature gate if their names are common among custom resources: Volcano's PodGroup and the
-    scheduler's PodGroup are two kinds.
+    This applies to kinds of other groups with the name of a built-in kind. It also applies to built-in kinds behind a
+    feature gate if their names are common among custom resources: Volcano's PodGroup and the scheduler's PodGroup are
+    different kinds.
     """
     return f"{name}.{group}" if group and (name in BY_NAME or (name, group) in _BEHIND_GATES) else name
 
 
 def lookup(word: str) -> Kind:
-    """Return the kind that a resource argument names, such as Pod, pods, po, deployments.apps, deploy.v1.apps.
+    """Return the kind for a resource argument, such as Pod, pods, po, deployments.apps, deploy.v1.apps.
 
     For an unknown word, return a kind whose `known` is False.
     """
@@ -193,7 +193,7 @@ def _spellings(kind: Kind) -> set[str]:
 def kind_of(raw: Mapping[str, Any]) -> Kind:
     """Return the kind of an object by `apiVersion` and `kind`.
 
-    A kind of another group whose name is built in is a separate kind.
+    A kind of another group with the name of a built-in kind is a separate kind.
     """
     name = str(raw.get("kind", ""))
     api_version = str(raw.get("apiVersion", ""))

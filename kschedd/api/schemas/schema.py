@@ -1,24 +1,24 @@
 """The schema: the type of each field of each built-in kind, and the field's patch strategy in a strategic merge patch.
 
-The schema is stored in `schema.json` beside this module. Each line describes one type: its fields, each with a type and
-possibly a patch strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type of the file,
-`[x]` a list of x, `{x}` a map from string to x. A `*` before a type means that the field is a pointer in Go: a present
+The schema is stored in `schema.json` beside this module. Each line describes one type: its fields, with their types and
+patch strategies. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type in the file, `[x]` is a
+list of x, and `{x}` is a map from string to x. A `*` before a type means that the field is a pointer in Go: a present
 field is kept even if its value is "", 0 or false. A `!` means that the field is always present: an unset field has Go's
 zero value (`kschedd.api.schemas.codec`). A suffix `merge=name` means that a list is merged item by item with `name` as
 merge key. `merge` alone means that a list of primitives is merged as a set. `retainKeys` and `replace` have the same
 meaning as in Kubernetes. `go_types` contains the Go types of fields whose type differs from their schema: named
-strings, and maps with named keys. Types may be recursive (for example JSONSchemaProps), so the tables must be traversed
+strings, and maps with named keys. Types may be recursive (for example JSONSchemaProps), so a type must be traversed
 together with an object.
 
 Server-side apply uses the same suffixes, unless another suffix overrides them: `keys=a,b` (these fields identify the
-items of a list), `set` (items are identified by their value), `atomic` (a list or map has one owner as a whole),
+items of a list), `set` (items are identified by their value), `atomic` (the whole list or map has one owner),
 `granular` (this field is not atomic, although its type is). `atomic` in the file lists the atomic types. `default=TCP`
-is the value of a key field that an item omits, and `default=` means the empty value.
+is the default of a key field that an item omits; `default=` is the empty value.
 
 `rule=pod_level_resize` marks a field that 1.34 lacks: the field exists if this feature
-(`kschedd.config.versions.rules`) is enabled. A version in which the feature's gate is off (`gated_off`) accepts the
-field and drops it. With the suffix `off`, the field's own gate is disabled by default and cannot be enabled: a version
-with the feature accepts the field and drops it.
+(`kschedd.config.versions.rules`) is enabled. A version whose feature gate for the field is off (`gated_off`) accepts
+the field and drops it. With the suffix `off`, the field has a gate of its own that is off: a version with the feature
+accepts the field and drops it.
 
 Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch, -list and -map extensions; the JSON
 tags in staging/src/k8s.io/api for pointers and for fields that are always present.
@@ -89,7 +89,7 @@ NO_STRATEGY: Final = PatchStrategy()
 
 
 class Fields(dict[str, Schema]):
-    """The fields of one type; `strategies` maps fields to their patch strategies, where there are any."""
+    """The fields of one type; `strategies` contains their patch strategies, if any."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -98,11 +98,11 @@ class Fields(dict[str, Schema]):
         self.pointers: set[str] = set()  # fields whose zero value differs from an absent value
         self.always: dict[str, None] = {}  # fields that are always present, in this order
         self.nested: list[str] = []  # fields that are not leaves
-        self.rules: dict[str, str] = {}  # field newer than 1.34 -> feature that adds the field
-        self.off: set[str] = set()  # fields in `rules` whose own gate is off
-        self.atomic = False  # true if the type as a whole has a single owner
-        self.key_defaults: dict[str, Any] = {}  # defaults of fields that identify items of a list
-        self.others: Schema | None = None  # type of all other fields; None: there are no other fields
+        self.rules: dict[str, str] = {}  # field newer than 1.34 -> feature that enables it
+        self.off: set[str] = set()  # fields in `rules` with a gate of their own that is off
+        self.atomic = False  # true if the whole value has a single owner
+        self.key_defaults: dict[str, Any] = {}  # defaults of key fields, which identify items of a list
+        self.others: Schema | None = None  # type of all other fields; None: no other fields are allowed
 
     @property
     def short_name(self) -> str:
@@ -120,7 +120,7 @@ class Fields(dict[str, Schema]):
         return field in self.rules and gated_off(self.rules[field]) in rules
 
     def as_granular(self) -> "Fields":
-        """Return the same type, but with separate owners for its fields."""
+        """Return the type with separate owners for its fields."""
         twin = Fields(self.name)
         twin.update(self)
         twin.strategies, twin.pointers, twin.always = self.strategies, self.pointers, self.always
@@ -133,8 +133,8 @@ class Fields(dict[str, Schema]):
 class ListOf:
     """A list.
 
-    For server-side apply, items are identified by `keys`, or by their value if `keys` is empty. If `keys` is None,
-    items are not identified and the list has a single owner.
+    For server-side apply, items are identified by `keys`, or by their value if `keys` is empty. If `keys` is None, the
+    whole list has a single owner.
     """
 
     item: Schema
@@ -159,7 +159,7 @@ ALL_RULES: Final = frozenset(
 
 
 def gated_off(rule: str) -> str:
-    """Return the name that marks the feature in a version in which its gate is off."""
+    """Return the name of the feature in versions in which its gate is off."""
     return f"-{rule}"
 
 

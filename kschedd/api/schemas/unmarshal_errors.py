@@ -1,10 +1,9 @@
 """Decoding errors of objects, with the messages of kube-apiserver's JSON decoder.
 
-Go's decoder processes a document from beginning to end. A value of a wrong type is recorded as an error, and decoding
-continues. A value that a type's own decoder rejects (a quantity, a time, an integer or string) ends the decoding. The
-reported error is the first rejection by a type's own decoder or, if there is none, the first value of a wrong type. The
-message names a field by the Go type to which it belongs, and by the names in its path without list indices and map
-keys.
+Go's decoder processes a document from beginning to end. A value of a wrong type is recorded, and decoding continues. A
+value that the decoder of its type rejects (a quantity, time, or integer-or-string) ends the decoding. The reported
+error is such a rejection, or else the first value of a wrong type. The message contains the Go type that has the field,
+and the field names of the path, without list indices and map keys.
 
 Source: Go 1.24, encoding/json/decode.go (UnmarshalTypeError); Kubernetes v1.34, apimachinery/pkg/api/resource
 (ParseQuantity), util/intstr, apis/meta/v1/{time,micro_time}.go.
@@ -45,7 +44,7 @@ _BASE64: Final = re.compile(rb"[A-Za-z0-9+/]*", re.ASCII)
 
 
 class _HardFault(Exception):
-    """An error of a type's own decoder; internal to this module."""
+    """An error from the decoder of a type; internal to this module."""
 
 
 def unmarshal_error(raw: dict[str, Any]) -> str:

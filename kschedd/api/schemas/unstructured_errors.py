@@ -1,12 +1,11 @@
 """Conversion errors of objects after a strategic merge, with the messages of kube-apiserver's converter.
 
-A strategic merge patch is applied to a map, and the map is converted to the Go type of the kind without an intermediate
-JSON text. The conversion processes the fields in the order of their types and ends at the first error. The conversion
-is more lenient than a JSON decoder: a float without a fraction is an integer, and integers are truncated to the size of
-the field.
+A strategic merge patch is applied to a map, which is then converted to the kind's Go type without JSON text. The
+conversion processes the fields in the order of their types and ends at the first error. It is more lenient than a JSON
+decoder: a float without a fraction is an integer, and integers are truncated to the field's size.
 
-Source: Kubernetes v1.34, apimachinery/pkg/runtime/converter.go (fromUnstructured). Types with their own decoder
-(quantities, times, integers or strings) get the value as JSON.
+Source: Kubernetes v1.34, apimachinery/pkg/runtime/converter.go (fromUnstructured). Types with a decoder of their own
+(quantities, times, integer-or-strings) receive the value as JSON.
 """
 
 from typing import Any, Final
@@ -45,7 +44,7 @@ def conversion_error(raw: dict[str, Any]) -> str:
 def converted(raw: dict[str, Any]) -> dict[str, Any]:
     """Return a merged object without conversion errors.
 
-    The object's integers have the values that the fields of the Go type store.
+    Its integers have the values that the Go fields would store.
     """
     found: dict[str, Any] = _converted(raw, schema_for(raw) or ANY)
     return found
@@ -61,7 +60,8 @@ def _converted(value: Any, schema: Schema) -> Any:
     if schema not in (INT, INT32) or isinstance(value, bool) or not isinstance(value, int | float):
         return value
     whole = int(value)
-    if not -(2**63) <= whole < 2**63:  # a float outside int64, whose conversion depends on the processor
+    # for a float outside int64, the result of the conversion depends on the processor
+    if not -(2**63) <= whole < 2**63:
         whole = -(2**63)
     return whole if schema is INT else (whole + 2**31) % 2**32 - 2**31
 
@@ -114,7 +114,7 @@ def _leaf_fault(value: Any, schema: str, named: str) -> str:
     wanted, given = _GO_KINDS[schema], _go_kind(value)
     if given == wanted or (given in _NUMBERS and _fits(value, wanted)):
         return ""
-    # Go converts an integer to a string that contains the character with this number.
+    # Go converts an integer to the string with the character of this number.
     if given in _NUMBERS and (wanted in _NUMBERS or (wanted == "string" and given == "int64")):
         return f"cannot convert {given} to {named}"
     return f"unrecognized type: {wanted}"

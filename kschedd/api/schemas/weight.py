@@ -1,10 +1,10 @@
-"""The weight of an object: its number of values, as an estimate of the time to traverse it."""
+"""The weight of an object: its approximate number of values, an estimate of the time to traverse it."""
 
 from typing import Any, Final
 
 LARGE: Final = 2_000
 """An object with more values than this is large: traversing it takes several milliseconds."""
-_TEXT: Final = 1 << 9  # number of characters of text that count as one more value
+_TEXT: Final = 1 << 9  # number of characters of text that count as one value
 
 
 def weight(raw: Any, limit: int = LARGE) -> int:

@@ -23,7 +23,7 @@ _PORT_CHARACTERS: Final = re.compile("[-a-z0-9]+", re.ASCII)
 _PERCENT: Final = re.compile("[0-9]+%", re.ASCII)
 
 _LONGEST_MATCHED: Final = 10_000  # characters
-_CACHED: Final = 1 << 11  # number of cached results; small, because few names recur often
+_CACHED: Final = 1 << 11  # number of cached results; small, because only a few names recur often
 
 
 def too_long(most: int) -> str:
@@ -35,7 +35,7 @@ def between(least: int, most: int) -> str:
 
 
 def does_not_match(rule: str, regex: str, *examples: str) -> str:
-    """Return the sentence of Kubernetes for text that fails `regex`; the exact spacing is part of the message."""
+    """Return Kubernetes' message for text that does not match `regex`; the exact spacing is part of the message."""
     text = f"{rule} ("
     if examples:
         text += "e.g. " + " or ".join(f"'{example}', " for example in examples)
@@ -43,7 +43,7 @@ def does_not_match(rule: str, regex: str, *examples: str) -> str:
 
 
 def without_last_dash(prefix: str) -> str:
-    """Return a generateName in the form that is validated; a dash at its end is allowed."""
+    """Return a generateName as it is validated, without a dash at its end."""
     return prefix[:-2] + "a" if len(prefix) > 1 and prefix[-1] == "-" else prefix
 
 
@@ -113,7 +113,7 @@ def dns_label(value: str) -> Faults:
 
 
 def is_dns_subdomain(value: str) -> bool:
-    """Return whether `dns_subdomain` finds no error. Nothing is cached, for values that rarely recur."""
+    """Return whether `dns_subdomain` finds no error. The result is not cached, because these values rarely recur."""
     return len(value) <= _SUBDOMAIN_FORM.most and _SUBDOMAIN_FORM.matches(value)
 
 

@@ -1,4 +1,4 @@
-"""Requirement: one condition on one label key, the building block of label selectors and node selectors.
+"""Requirement: one condition on one label key, for label selectors and node selectors.
 
 Source: Kubernetes v1.34, apimachinery/pkg/labels/selector.go (Requirement, NewRequirement).
 Errors: SelectorError, with every fault in the wording of Kubernetes.
@@ -21,7 +21,7 @@ DOES_NOT_EXIST: Final = "DoesNotExist"
 GT: Final = "Gt"
 LT: Final = "Lt"
 
-_FEW: Final = 8  # number of values up to which they are searched linearly
+_FEW: Final = 8  # maximum number of values to search linearly
 _INTEGER: Final = re.compile("[+-]?[0-9]{1,400}", re.ASCII)
 
 
@@ -108,7 +108,7 @@ class Requirement:
 
 @attrs.frozen
 class KeyRule:
-    """All requirements on one label key combined into one test, whose time does not depend on their number.
+    """All requirements on one label key, combined so that the time of a test does not depend on their number.
 
     `allowed` is None if no requirement lists values; `above` and `below` are the strictest bounds of Gt and Lt.
     """
@@ -136,7 +136,7 @@ class KeyRule:
             elif each.operator == DOES_NOT_EXIST:
                 excluded = True
             elif each.number is None:
-                allowed = set()  # no label satisfies Gt or Lt if the bound is not a number
+                allowed = set()  # if the bound is not a number, no label satisfies Gt or Lt
             else:
                 bounds[each.operator].append(each.number)
         above, below = max(bounds[GT], default=None), min(bounds[LT], default=None)
@@ -161,7 +161,7 @@ class KeyRule:
 
 
 def requirement_problems(key: str, operator: str, values: Sequence[str], path: str) -> list[str]:
-    """Return the errors for which upstream rejects the requirement (NewRequirement); `operator` must be a valid one."""
+    """Return the errors for which upstream rejects the requirement (NewRequirement); `operator` must be valid."""
     dot = f"{path}." if path else ""
     problems = []
     if wrong_key := qualified_name(key):

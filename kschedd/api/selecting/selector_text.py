@@ -25,7 +25,7 @@ from kschedd.api.selecting.requirements import (
 from kschedd.api.selecting.selectors import LabelSelector, interned
 from kschedd.errors import KscheddError
 
-_MANY: Final = 500  # number of terms from which a selector is long; parsing each term takes 10 µs
+_MANY: Final = 500  # minimum number of terms of a long selector; each takes 10 µs to parse
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
 _SYMBOLS: Final = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">", ""))
 _BINARY: Final = {"=": IN, "==": IN, "!=": NOT_IN, "in": IN, "notin": NOT_IN, ">": GT, "<": LT}
@@ -46,7 +46,7 @@ class SelectorTextError(KscheddError):
 
 
 def has_many_terms(text: str | None) -> bool:
-    """Return whether parsing this selector would block the event loop too long."""
+    """Return whether parsing this selector would block the event loop for too long."""
     return text is not None and text.count(",") > _MANY
 
 
@@ -103,7 +103,7 @@ def parse_selector_text(text: str) -> LabelSelector:
 def _requirement(words: _Words) -> Requirement:
     if words.ahead == "!":
         words.take()
-        if words.ahead in ("in", "notin"):  # after an exclamation mark these are operators, not keys
+        if words.ahead in ("in", "notin"):  # after an exclamation mark, these words are operators, not keys
             raise words.expected("identifier")
         return Requirement(_key(words), DOES_NOT_EXIST)
     key = _key(words)
@@ -143,7 +143,7 @@ def _values(words: _Words) -> tuple[str, ...]:
         if words.ahead not in (",", ")"):
             raise words.expected("',' or ')'")
         if words.take() == ")":
-            return tuple(sorted(set(values)))  # error messages use the index of a value in this order
+            return tuple(sorted(set(values)))  # error messages contain the index of a value in this order
 
 
 OLD_NODE_NAME: Final = "spec.host"
@@ -198,7 +198,7 @@ def field_text(raw: Mapping[str, Any], path: str) -> str:
     for name in _FIELD_OF.get(path, path).split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
     if found is None:
-        # StatefulSets also support the label, but do not have the field.
+        # StatefulSets also support this label, but do not have the field.
         if path == _SUCCESSFUL and raw.get("kind") == "Job":
             return "0"
         return "false" if path in _FALSE_WHEN_ABSENT else ""

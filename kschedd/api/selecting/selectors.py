@@ -1,10 +1,10 @@
 """Label selectors and node selectors.
 
 Source: Kubernetes v1.34, apimachinery meta/v1/helpers.go (LabelSelectorAsSelector) and
-component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go. Selectors are frozen and hashable. Label selectors are
-interned, so equal label selectors are one object and can be keys of caches. Code that evaluates columns reads
-`requirements` (all must hold) and `nothing`, or `terms` (at least one must hold). A node selector term with neither
-expressions nor fields matches no node and is dropped. A term that cannot be parsed never matches. For required
+component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go. Selectors are frozen and hashable. Equal label
+selectors are one object (interned), which can be a key of caches. Code that evaluates columns reads `requirements` (all
+must hold) and `nothing`; for node selectors, it reads `terms` (at least one must hold). A node selector term with
+neither expressions nor fields matches no node and is dropped. A term that cannot be parsed never matches. For required
 affinity, the faults of an invalid term are raised only if no other term matches; for preferred affinity, they are
 raised immediately. metadata.name is the only supported node field. `selector_text` parses the syntax of `-l`. Errors:
 SelectorError, with every fault in the wording of Kubernetes.
@@ -60,14 +60,14 @@ __all__ = [
 NODE_OPERATORS: Final = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT)
 FIELD_OPERATORS: Final = (IN, NOT_IN)
 NODE_NAME: Final = "metadata.name"
-_FEW: Final = 16  # number of requirements up to which each is tested separately
+_FEW: Final = 16  # maximum number of requirements to test one by one
 
 
 @attrs.frozen
 class _KeyRules:
     """Many requirements combined into one rule per label key, so that the number of labels limits the cost of a test.
 
-    Keys that must have exactly one value are compared as maps, which is done in C.
+    Keys that must have exactly one value are compared as maps, which is fast.
     """
 
     exact: Mapping[str, str]
@@ -158,7 +158,7 @@ _selectors: weakref.WeakValueDictionary[tuple[Requirement, ...], LabelSelector] 
 
 
 def interned(requirements: Iterable[Requirement]) -> LabelSelector:
-    """Return the interned selector with these requirements. Their order and duplicates do not matter."""
+    """Return the interned selector with these requirements. Order and duplicates do not matter."""
     unique = {r if len(r.values) < 2 else attrs.evolve(r, values=tuple(sorted(set(r.values)))) for r in requirements}
     ordered = tuple(sorted(unique, key=lambda r: (r.key, r.operator, r.values)))
     selector = _selectors.get(ordered)
@@ -173,7 +173,7 @@ EVERYTHING: Final = interned(())
 _Expressions = tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
-@lru_cache(1 << 10)  # small cache, because lists of values may be long
+@lru_cache(1 << 10)  # small, because lists of values may be long
 def _parse(labels: tuple[tuple[str, str], ...], expressions: _Expressions) -> LabelSelector:
     requirements = []
     problems = []
@@ -214,7 +214,7 @@ def parse_label_selector(raw: Mapping[str, Any] | None) -> LabelSelector:
 
 
 def from_map(labels: Mapping[str, str] | None) -> LabelSelector:
-    """Return the selector of a Service or ReplicationController, a plain map (SelectorFromSet).
+    """Return the selector of a Service or ReplicationController, which is a map (SelectorFromSet).
 
     An empty map matches all.
     """
@@ -249,7 +249,7 @@ class NodeSelectorTerm:
         return not (self.match_expressions or self.match_fields or self.problems)
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
-        """Return whether the node matches the term. Fields are not checked for a node without a name."""
+        """Return whether the node matches the term. For a node without a name, fields are not checked."""
         if self.problems or self.empty:
             return False
         for requirement in self.match_expressions:
@@ -270,7 +270,7 @@ class NodeSelector:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The errors of all terms, which are reported for a node that no term matches."""
+        """The errors of all terms, which are reported for a node that matches no term."""
         return tuple(problem for term in self.terms for problem in term.problems)
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
@@ -329,7 +329,7 @@ def _plain(raw: Sequence[Mapping[str, Any]] | None) -> _Expressions:
     return tuple((e.get("key", ""), e.get("operator", ""), tuple(e.get("values") or ())) for e in raw or ())
 
 
-@lru_cache(256)  # small cache, because lists of values may be long
+@lru_cache(256)  # small, because lists of values may be long
 def _term(expressions: _Expressions, fields: _Expressions, path: str) -> NodeSelectorTerm:
     dot = f"{path}." if path else ""
     problems = []

@@ -118,7 +118,7 @@ def parse_pod_affinity_term(raw: Raw, namespace: str) -> PodAffinityTerm:
 def with_label_values(
     selector: Raw | None, keys: list[str] | None, labels: Mapping[str, str]
 ) -> Mapping[str, Any] | None:
-    """Return the raw selector, restricted to the pod's own values of `keys` (matchLabelKeys).
+    """Return the raw selector, restricted to the pod's values of `keys` (matchLabelKeys).
 
     Absent labels are ignored.
     """

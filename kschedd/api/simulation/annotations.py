@@ -17,8 +17,8 @@
     eviction-pressure-transition-period, eviction-max-pod-grace-period: the kubelet's flags of these names
 
 All annotations of a pod except the first may name a container, for example `kschedd.io/run-seconds.app`. An annotation
-without a container name applies to all containers except init containers; an init container that no annotation names
-succeeds immediately. An invalid annotation is ignored, and the client that submits it gets a warning.
+without a container name applies to all containers except init containers. An init container without an annotation
+succeeds immediately. An invalid annotation is ignored, and the client gets a warning when it submits the object.
 
 Units: seconds; bytes; counts.
 """
@@ -60,7 +60,7 @@ EVICTION_MAX_GRACE: Final = PREFIX + "eviction-max-pod-grace-period"
 
 
 def pressures_of(text: str) -> tuple[str, ...]:
-    """Return the resources that are short on the node. Raises AnnotationError."""
+    """Return the resources with a simulated shortage on the node. Raises AnnotationError."""
     named = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     if not set(named) <= set(PRESSURES):
         raise AnnotationError(f"allowed are {', '.join(PRESSURES)}, separated by commas")
@@ -103,7 +103,7 @@ class NodeSettings:
 
     @property
     def short(self) -> bool:
-        """True if the settings contain a shortage, or usage that does not come from the node's pods."""
+        """True if the settings contain a shortage, or usage in addition to that of the node's pods."""
         return bool(self.pressures or self.system_memory or self.system_storage)
 
 
@@ -117,7 +117,7 @@ def _node_settings(items: _Items) -> NodeSettings:
     def read(name: str, reader: Callable[[str], T], default: T) -> T:
         try:
             return reader(annotations[name]) if name in annotations else default
-        except AnnotationError:  # `annotation_faults` warns the client that submits the annotation
+        except AnnotationError:  # `annotation_faults` warns the client
             return default
 
     no_values: dict[str, ThresholdValue] = {}
@@ -131,7 +131,7 @@ def _node_settings(items: _Items) -> NodeSettings:
     thresholds += [
         Threshold(signal, value, graces[signal], reclaims.get(signal))
         for signal, value in soft.items()
-        if signal in graces  # a kubelet does not start if a soft threshold has no grace period
+        if signal in graces  # a kubelet does not start if a soft threshold lacks a grace period
     ]
     transition = read(EVICTION_TRANSITION, duration_of, EvictionConfig.DEFAULT_TRANSITION_S)
     return NodeSettings(
@@ -176,7 +176,7 @@ class PodSettings:
 
     @property
     def states_run(self) -> bool:
-        """True unless the pod starts immediately and runs forever."""
+        """False if the pod starts immediately and runs forever."""
         return any(self.states(setting) for setting in ("startup-seconds", "run-seconds", "exit-code"))
 
     def __bool__(self) -> bool:
@@ -202,7 +202,7 @@ def _pod_settings(items: _Items) -> PodSettings:
             try:
                 found[setting, container] = _OF_POD[setting](text)
             except AnnotationError:
-                continue  # `annotation_faults` warns the client that submits the annotation
+                continue  # `annotation_faults` warns the client
     return PodSettings(found)
 
 

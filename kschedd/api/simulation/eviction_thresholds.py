@@ -1,4 +1,4 @@
-"""Eviction thresholds of a kubelet: the values of its flags --eviction-hard, --eviction-soft and similar flags.
+"""Eviction thresholds of a kubelet: values of --eviction-hard, --eviction-soft and similar flags.
 
 Source: Kubernetes v1.34, pkg/kubelet/eviction/helpers.go (ParseThresholdConfig), defaults_linux.go.
 Units: bytes, counts, seconds. Raises: AnnotationError, with a message that names the allowed values.
@@ -61,8 +61,8 @@ class EvictionConfig:
     """
 
     thresholds: tuple[Threshold, ...]
-    transition_s: float  # seconds for which a pressure condition remains after the end of the pressure
-    max_pod_grace_s: int  # maximum grace period in seconds of pods evicted by a soft threshold
+    transition_s: float  # seconds that a pressure condition remains after the end of the pressure
+    max_pod_grace_s: int  # maximum grace period in seconds of pods evicted because of a soft threshold
 
     DEFAULT_TRANSITION_S: ClassVar[float] = 300.0
 

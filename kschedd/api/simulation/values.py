@@ -46,7 +46,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def duration_of(text: str) -> float:
-    """Parse a duration in the syntax of the kubelet's flags (Go's). Raises AnnotationError."""
+    """Parse a duration in the syntax of the kubelet's flags (that of Go). Raises AnnotationError."""
     parts = re.findall(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)", text)
     if text == "0":
         return 0.0

@@ -1,10 +1,10 @@
-"""Documents: YAML and JSON text parsed document by document, with the line of each value.
+"""Documents: YAML and JSON text, parsed document by document, with the line of each value.
 
 Plain YAML scalars are resolved as in kubectl (kubernetes-sigs/yaml, goyaml.v2/resolve.go): `on`, `yes` and `y` are
 booleans, 0644 is octal, 1_000 is a number, 12:30:45 and timestamps stay text, keys are text. A whole number is an int,
 as after a conversion to JSON. A stream is split at `---` before parsing, so that one malformed document does not affect
 other documents. Deep nesting, excessive alias expansion, duplicate keys in one mapping, NaN and infinity are rejected.
-The content of the text never causes an exception: a `Document` has a value or faults. Owns nothing.
+No text causes an exception: a `Document` has either a value or faults. Owns nothing.
 """
 
 import json
@@ -22,18 +22,18 @@ from kschedd.api.text.portions import SEPARATOR
 
 MOST_ALIASED: Final = 100_000
 """Maximum number of values that all aliases of one document may expand to; each 64 characters of text count as one."""
-_TEXT: Final = 6  # 2 ** 6 characters of text count as one additional value
+_TEXT: Final = 6  # 2 ** 6 characters of text are counted as one additional value
 
 MOST_FAULTS: Final = 1_000
 """Limit of reported faults per text; reading stops after that."""
 
 _FREED: Final = 500  # nodes
-_LONGEST_WITH_LINES: Final = 8 << 20  # characters; finding lines takes almost 1 s, and 30 MB per MB
+_LONGEST_WITH_LINES: Final = 8 << 20  # maximum number of characters; finding lines takes almost 1 s, and 30 MB per MB
 _TOO_DEEP: Final = f"nested more than {DEEPEST} levels deep"
 
 Path = tuple[str | int, ...]
 
-# Not \s, which would scan the same blank lines again from each line.
+# `\s` would scan the same blank lines again from each line.
 _CONTENT: Final = re.compile(r"^(?![^\S\n]*(#|%|$)).", re.MULTILINE)
 _TRUE: Final = frozenset("y Y yes Yes YES true True TRUE on On ON".split())
 _FALSE: Final = frozenset("n N no No NO false False FALSE off Off OFF".split())
@@ -86,7 +86,7 @@ _ONE: Final = {"mapping": "one mapping", "object": "one object"}
 class Document:
     """One document of a text: its value, or the faults that prevent parsing.
 
-    `repeated` contains the repeated keys, of which the last value counts.
+    `repeated` contains the repeated keys, of which the last value is used.
     """
 
     text: str
@@ -116,9 +116,9 @@ class Document:
         return self.first_line + int(line)
 
     def _entries_of(self, mapping: yaml.MappingNode) -> dict[str | int, tuple[yaml.Node, yaml.Node]]:
-        """Return the entries of a mapping by key. Of equal keys, return the first entry.
+        """Return the entries of a mapping by key.
 
-        The result is cached, because one mapping may have many faults.
+        The result is cached, because a mapping may have many faults.
         """
         found = self._entries.get(id(mapping))
         if found is None:
@@ -132,7 +132,7 @@ class Document:
     def forget_lines(self) -> None:
         """Free the nodes that were parsed to find lines, in portions, because freeing a large tree blocks all threads.
 
-        If a line is requested later, the nodes are created again.
+        A later request for a line parses them again.
         """
         self.__dict__.pop("_entries", None)
         within = [self.__dict__.pop("_root", None)]
@@ -156,17 +156,17 @@ class Document:
         if len(self.text) > _LONGEST_WITH_LINES or "\n" not in self.text.rstrip():
             return None
         try:
-            # For a document without faults, reading has already checked the depth.
+            # for a document without faults, the depth was already checked
             return composed(self.text) if self.faults else yaml.compose(self.text, yaml.CSafeLoader)
         except yaml.YAMLError:
-            return None  # JSON that is not YAML; the caller uses the first line
+            return None  # JSON that is not YAML, for which the caller uses the first line
 
 
 def composed(text: str) -> yaml.Node | None:
     """Return the nodes of a document; None if it is nested too deeply. Raises YAMLError.
 
-    The composer recurses in C without a limit, until the stack overflows. The events, which need no recursion, are
-    therefore checked first.
+    The composer recurses in C without a limit, so that deep nesting overflows the stack. The parser's events need no
+    recursion, so they are checked first.
     """
     depth = 0
     try:
@@ -188,7 +188,7 @@ def composed(text: str) -> yaml.Node | None:
 def _nested_too_deeply(error: yaml.YAMLError) -> bool:
     """Return whether libyaml stopped because the text is nested too deeply.
 
-    Since 0.2.6 libyaml's scanner, which reads ahead, stops at 1,000 levels.
+    Since 0.2.6, libyaml's scanner stops at 1,000 levels.
     """
     return isinstance(error, yaml.scanner.ScannerError) and error.problem == "exceeded maximum nesting depth"
 
@@ -201,7 +201,7 @@ class _Faulty(Exception):
 def read_documents(text: str, *, last_wins: bool = False) -> Iterator[Document]:
     """Yield the documents of `text` that are not empty. After `MOST_FAULTS` faults, reading stops with a final fault.
 
-    A repeated key is a fault. With `last_wins`, its last value counts instead, and the key is listed in
+    A repeated key is a fault. With `last_wins`, the last value is used instead, and the key is added to
     `Document.repeated`.
     """
     faults = 0
@@ -282,7 +282,7 @@ class _Builder:
         self.repeated: list[tuple[int, Path]] = []
 
     def build(self) -> Any:
-        # A frame is [container, key or _ABSENT, anchor, size, previous keys or None]; size counts values.
+        # A frame is [container, key or _ABSENT, anchor, size, previous keys or None]; its size is a number of values.
         get_event = self._loader.get_event
         frames: list[list[Any]] = []
         while True:
@@ -419,7 +419,7 @@ def plain_scalar(text: str) -> str | int | float | bool | None:
 
 
 def _as_json(number: int | float) -> int | float:
-    """Return the number as after a conversion to JSON: 2.0 becomes 2, and an integer beyond 64 bits becomes a float."""
+    """Return the number as after conversion to JSON: 2.0 becomes 2, and an integer beyond 64 bits becomes a float."""
     if isinstance(number, float):
         if not math.isfinite(number):
             raise ValueError("numbers must be finite")
@@ -430,8 +430,8 @@ def _as_json(number: int | float) -> int | float:
 def _read_json(text: str, first_line: int) -> Iterator[Document]:
     """Read a stream of JSON values. A text that is not JSON may still be YAML in flow style.
 
-    After an invalid value, reading continues at the next line that begins a value. Reading never continues before the
-    position up to which the invalid value was read, so the total time is proportional to the length of the text.
+    After an invalid value, reading continues at the next line that begins a value. It never continues before the end of
+    the invalid value, so the total time is proportional to the length of the text.
     """
     text = without_lone_surrogates(text)
     position = counted = _past_space(text, 0)
@@ -483,7 +483,7 @@ def _past_space(text: str, position: int) -> int:
 
 
 def _extent(text: str, position: int) -> tuple[int, int]:
-    """Return the position at which the JSON value first exceeds the nesting limit (or its start), and its end."""
+    """Return the position at which a JSON value exceeds the nesting limit (or its start), and its end."""
     depth = 0
     deepest = -1
     for match in _STRUCTURE.finditer(text, position):

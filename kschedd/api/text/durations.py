@@ -1,7 +1,7 @@
 """Durations in Go's notation: `1h30m`, `7s`, `1.5s`, `250ms`.
 
 Source: Go's time package (ParseDuration, Duration.String).
-Units: seconds as float, with nanoseconds as far as a float can represent them.
+Units: seconds as float, so that nanoseconds may be rounded.
 Raises: DurationError, with Go's messages.
 """
 

@@ -74,7 +74,7 @@ def range_faults(text: str) -> list[str]:
 
 
 def _written(address: Address) -> str:
-    """Return the address in Go's format, which differs from Python's for IPv4 addresses written as IPv6."""
+    """Return the address in Go's format, which differs from Python's for IPv4 addresses in IPv6 notation."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(address if mapped is None else mapped)
 

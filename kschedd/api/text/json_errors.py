@@ -1,6 +1,6 @@
 """JSON syntax errors with the messages of Go's scanner, which contain the first invalid character.
 
-Python's decoder decides whether a text is JSON; this module is used only for texts that the decoder rejects. Source: Go
+Python's decoder decides whether a text is JSON; this module only processes texts that it rejects. Source: Go
 1.24, encoding/json/scanner.go.
 """
 
@@ -53,9 +53,9 @@ class _Scanner:
             self._wrong("after top-level value")
 
     def _value(self, opened: list[str]) -> bool:
-        """Read a value, or the start of a nonempty map or list.
+        """Read a value, or the beginning of a nonempty map or list.
 
-        Return whether another value follows inside the map or list.
+        Return whether another value follows inside it.
         """
         character = self._next()
         if character == "{":
@@ -84,7 +84,7 @@ class _Scanner:
         return False
 
     def _after_value(self, opened: list[str]) -> bool:
-        """Continue after a value. Return whether this closed a map or list, so that another value has ended."""
+        """Continue after a value. Return whether this ended a map or list, which is itself a value."""
         inside = opened[-1]
         character = self._next()
         if character == ",":
@@ -169,7 +169,7 @@ class _Scanner:
         return self._text[self._at]
 
     def _next(self, *, end_is_fine: bool = False) -> str:
-        """Skip spaces and return the next character, at which the scanner stops."""
+        """Skip spaces and return the next character without consuming it."""
         while self._at < len(self._text) and self._text[self._at] in _SPACE:
             self._at += 1
         return "" if end_is_fine and self._at >= len(self._text) else self._here()
@@ -179,9 +179,9 @@ class _Scanner:
 
 
 def _quoted(character: str) -> str:
-    """Return a character in single quotes. As in Go, a non-ASCII character is shown as its first byte.
+    """Return a character in single quotes. As in Go, a non-ASCII character is represented by its first byte.
 
-    A byte that is not valid UTF-8 is passed as the surrogate of Python's "surrogateescape".
+    A byte that is not valid UTF-8 is passed as a surrogate (Python's "surrogateescape").
     """
     if character == "'":
         return "'\\''"

@@ -1,8 +1,7 @@
-r"""JSON texts from untrusted sources: preparation for decoding, and the nesting limit.
+r"""Untrusted JSON texts: removal of lone surrogates, and the nesting limit.
 
-JSON can contain half of a surrogate pair, `"\ud800"`. Python decodes such a half to a character that cannot be encoded
-again, but the journal, the socket and a terminal must encode it. Go's decoder and this module replace the half by
-U+FFFD.
+JSON can contain half of a surrogate pair, `"\ud800"`. Python decodes it to a character that cannot be encoded again,
+but the journal, the socket and terminals must encode it. Go's decoder and this module replace it by U+FFFD.
 """
 
 import json
@@ -30,7 +29,7 @@ def _repaired(escape: re.Match[str]) -> str:
 
 
 def json_value(text: str) -> Any:
-    """Decode a JSON text contained in an object, such as an annotation.
+    """Decode JSON text inside an object, such as in an annotation.
 
     Raises ValueError, also for more than DEEPEST levels of nesting.
     """

@@ -10,7 +10,7 @@ _MOST_DIGITS: Final = 100
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number with these ASCII digits; None if there are other characters, or too many digits for a count."""
+    """Return the number with these ASCII digits; None for other characters, or for too many digits."""
     if len(text) > _MOST_DIGITS or not text.isascii() or not text.isdigit():
         return None
     return int(text)

@@ -1,4 +1,4 @@
-"""Splitting of manifests at the boundaries of documents into portions that fit into requests.
+"""Splitting of manifests into portions of whole documents that fit into requests.
 
 The YAML is not parsed, and the text between two lines of `---` is not changed. Owns nothing.
 """
@@ -13,7 +13,7 @@ SEPARATOR: Final = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 def portions(text: str, most: int) -> Iterator[tuple[str, int]]:
     """Yield the text in portions of whole documents of at most `most` bytes, each with the number of lines before it.
 
-    A document of more than `most` bytes is a separate portion.
+    A document of more than `most` bytes is a portion by itself.
     """
     start = line = 0
     held = 0

@@ -4,8 +4,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Final
 
-_LONGEST: Final = 80  # characters of a word that are compared
-_ALIKE: Final = 0.6  # least similarity of two names, as difflib's ratio
+_LONGEST: Final = 80  # maximum number of compared characters of a word
+_ALIKE: Final = 0.6  # smallest similarity of two names, as difflib's ratio
 
 
 def similar_names(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
@@ -16,7 +16,7 @@ def similar_names(word: str, known: Iterable[str], most: int = 3) -> tuple[str, 
 
 
 def did_you_mean(word: str, known: Iterable[str], most: int = 2) -> str:
-    """Return `; did you mean "pods"?`; "" if no known name is similar."""
+    """Return `; did you mean "pods"?`, or "" if no known name is similar."""
     near = similar_names(word, known, most)
     return f"; did you mean {' or '.join(map(quoted, near))}?" if near else ""
 

@@ -1,4 +1,4 @@
-"""Errors in times, with the messages of Go's time.Parse, which name the element that could not be parsed.
+"""Errors in times, with the messages of Go's time.Parse, which contain the invalid part.
 
 Source: Go 1.24, time/format.go (parse, ParseError); the layouts of apimachinery's Time and MicroTime.
 """
@@ -9,7 +9,7 @@ from typing import Final
 _RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 _MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-# Element of the layout, its pattern, its name, and its bounds (None: checked at the end).
+# Part of the layout, its pattern, its name, and its bounds (None: checked at the end).
 _ELEMENTS: Final = (
     ("2006", r"\d{4}", "", None),
     ("-", "-", "", None),

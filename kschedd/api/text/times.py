@@ -1,7 +1,7 @@
 """Times and durations of API objects: conversion between RFC 3339 text and exact microseconds since the epoch.
 
-`micros` accepts what kube-apiserver's decoder accepts (Go's time.RFC3339: any offset, any number of fractional digits,
-the years 0 to 9999). A validated time can therefore always be parsed, added to and printed, without an overflow.
+`micros` accepts the same times as kube-apiserver's decoder (Go's time.RFC3339: any offset, any number of fractional
+digits, the years 0 to 9999). A validated time can therefore always be parsed, changed and printed without an overflow.
 `stamp` replaces a time before or after these years by their first or last second. Source: Kubernetes v1.34,
 apimachinery/pkg/apis/meta/v1/{time,micro_time}.go; Go's time package (format_rfc3339.go).
 """
@@ -20,7 +20,7 @@ _CYCLE_YEARS: Final = 400  # period of the Gregorian calendar in years
 _CYCLE_DAYS: Final = 146_097
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 FIRST_S: Final = -62_167_219_200  # 0000-01-01T00:00:00Z
-# Formatting each number separately would take several times as long.
+# cached, because formatting each number would take several times as long
 _TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))
 LAST_S: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 
@@ -49,7 +49,7 @@ def micros(text: str) -> int:
 def _days(text: str) -> int:
     """Return the number of days from the epoch to this date."""
     year, month, day = int(text[:4]), int(text[5:7]), int(text[8:])
-    # datetime does not support the year 0.
+    # datetime does not support the year 0
     days = date(year + _CYCLE_YEARS, month, day).toordinal() if year < 1 else date(year, month, day).toordinal()
     return days - _EPOCH - (_CYCLE_DAYS if year < 1 else 0)
 
@@ -66,7 +66,7 @@ def _stamp(second: int) -> str:
     return f"{_day(days)}T{_TWO_DIGITS[hour]}:{_TWO_DIGITS[rest // 60]}:{_TWO_DIGITS[rest % 60]}Z"
 
 
-@lru_cache(256)  # small cache, because simulated time advances by the second, and a day is rarely requested twice
+@lru_cache(256)  # small, because simulated time advances by seconds, and a day is rarely requested twice
 def _day(days: int) -> str:
     ordinal = days + _EPOCH
     if ordinal < 1:
@@ -82,7 +82,7 @@ def stamp(now: float) -> str:
 def duration_s(whole_seconds: int) -> float:
     """Return these seconds as a Go time.Duration: 64 bits of nanoseconds, which overflow after 292 years.
 
-    A grace period of 2^63-1 s therefore becomes -1 s, as in kube-apiserver, and a subtraction reverses an addition.
+    As in kube-apiserver, a grace period of 2^63-1 s therefore becomes -1 s, and a subtraction reverses an addition.
     """
     return ((whole_seconds * 1_000_000_000 + 2**63) % 2**64 - 2**63) / 1e9
 

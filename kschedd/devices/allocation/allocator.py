@@ -1,6 +1,6 @@
-"""Allocation of devices on one node to unallocated claims, which finds the first solution in upstream's search order.
+"""Allocation of devices on one node to unallocated claims: the first solution in upstream's search order.
 
-An `Allocator` contains everything that is the same for all nodes of a scheduling attempt.
+An `Allocator` contains all inputs that are the same for all nodes in a scheduling attempt.
 `kschedd.devices.allocation.search` searches for the devices with the rules (`kschedd.devices.rules`) of the emulated
 kube-scheduler version.
 
@@ -34,7 +34,7 @@ _NO_LIMIT: Final = 0
 
 @attrs.frozen(eq=False)
 class Allocator:
-    """The inputs of an allocation that are the same for all nodes in one scheduling attempt."""
+    """The inputs of an allocation that are the same for all nodes in a scheduling attempt."""
 
     claims: tuple[Claim, ...]
     in_use: AllocatedState
@@ -52,10 +52,10 @@ class Allocator:
     ) -> Allocation | None:
         """Return devices for all claims; None if there are not enough.
 
-        `claims` replaces the allocator's claims if the claims depend on the node.
+        Pass `claims` if they depend on the node.
 
-        `known` contains the candidates on this node and the results of earlier searches for the claims; this search
-        adds its results. Raises AllocationError or NodeFailure.
+        `known` contains the candidates on this node, and the results of earlier searches for these claims; the results
+        of this search are added. Raises AllocationError or NodeFailure.
         """
         known = known or KnownCandidates(self.candidates(node))
         solution = self._search(node, self.claims if claims is None else claims, known).run()
@@ -65,7 +65,7 @@ class Allocator:
         return solution
 
     def candidates(self, node: Node) -> DeviceCandidates:
-        """Return the devices that the node can use, which are all the data of the node on which an allocation depends.
+        """Return the devices that the node can use; an allocation depends on no other data of the node.
 
         Raises AllocationError.
         """

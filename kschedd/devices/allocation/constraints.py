@@ -1,8 +1,8 @@
-"""Constraints on a claim's devices: an attribute must be equal for all (matchAttribute) or differ (distinctAttribute).
+"""Constraints on a claim's devices: all have equal (matchAttribute) or different (distinctAttribute) attribute values.
 
-In 1.36.3, `distinctAttribute` stores only one device per request: the last device of a request for several devices, or
-no device after the search has returned one. Two devices of one request may therefore have equal attribute values. Since
-1.37 all devices are compared with each other.
+In 1.36.3, `distinctAttribute` stores only the last device of each request, and forgets it when the search returns a
+device. Two devices of one request may therefore have equal attribute values. Since 1.37 all devices are compared with
+each other.
 
 Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (matchAttributeConstraint); v1.36 and v1.37, constraint.go (distinctAttributeConstraint).
@@ -37,7 +37,7 @@ class Constraint(Protocol):
         """Return the state with which further devices are compared."""
 
     def required(self) -> tuple[str, AttributeValue] | None:
-        """Return the attribute value that every further device must have; None if several values are allowed."""
+        """Return the attribute value that every further device must have, or None."""
 
 
 def read_constraint(raw: Raw, rules: DeviceRules) -> Constraint | None:
@@ -92,9 +92,9 @@ class MatchAttribute(_OfRequests):
 
 @attrs.define(eq=False)
 class DistinctAttribute(_OfRequests):
-    """No two requests may have devices with the same value of the attribute."""
+    """No two requests may have devices with equal values of the attribute."""
 
-    # for each request: the attribute value of its last device
+    # by request: the attribute value of its last device
     values: dict[str, AttributeValue] = attrs.field(factory=dict)
     devices: int = 0
 
@@ -120,7 +120,7 @@ class DistinctAttribute(_OfRequests):
 
 @attrs.define(eq=False)
 class DistinctDevices(_OfRequests):
-    """No two devices allocated to these requests may have the same value of the attribute."""
+    """No two devices of these requests may have equal values of the attribute."""
 
     values: list[AttributeValue] = attrs.field(factory=list)
 

@@ -1,13 +1,12 @@
-"""A cache of the devices found for equal claims, valid as long as the inputs of the search do not change.
+"""A cache of the devices found for equal claims, valid until the inputs of the search change.
 
 The search depends on a node's pools and on which of their devices are in use, but not on pods or on the node itself.
-The result of a search is therefore valid on every node with the same pools: for a preempting pod, a retried pod, and
-the next pod with equal requests. Results refer to requests by identity, so equal claims share their request objects.
-The cache contains found allocations, failed searches, and information about the candidates (`known_candidates`). A
-search that raised an exception is repeated.
+The result is therefore valid on every node with the same pools, for every pod with equal requests. Results refer to
+requests by identity, so equal claims share their request objects. The cache contains found allocations, failed
+searches, and information about the candidates (`known_candidates`). A search that raised an exception is repeated.
 
-A change of the used devices in a pool (`InUse.pools`) invalidates the results for the pool. A change of slices, classes
-or rules invalidates everything. Nothing is cached if several pools have common counters (`Inventory.mixes_counters`).
+A change of the used devices in a pool (`InUse.pools`) invalidates the results for this pool. A change of slices,
+classes or rules invalidates all results. Nothing is cached if pools share counters (`Inventory.mixes_counters`).
 """
 
 import json
@@ -31,7 +30,7 @@ _MOST_NODES: Final = 200_000
 
 @attrs.define(eq=False)
 class _InPools:
-    """Results for some pools; `is_current` is false after a change of the used devices in these pools."""
+    """Results for some pools; `is_current` is false after a change of the used devices in any of them."""
 
     known: KnownCandidates
     is_current: bool = False
@@ -48,17 +47,17 @@ class ClaimRequests:
     """The requests of a set of claims, and the results for these requests."""
 
     requests: tuple[tuple[DeviceRequest, ...], ...]  # by claim
-    _by_pools: dict[int, _InPools] = attrs.field(factory=dict)  # results by the identity of the candidates
+    _by_pools: dict[int, _InPools] = attrs.field(factory=dict)  # results by identity of the candidates
     _with_pool: dict[PoolKey, set[int]] = attrs.field(factory=dict)
     _held_stamp: int = -1
 
     def sharing(self, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
-        """Return the claims with their requests replaced by the equal request objects of this entry."""
+        """Return the claims with the equal request objects of this entry in place of their own."""
         each = zip(claims, self.requests, strict=True)
         return tuple(attrs.evolve(claim, requests=requests) for claim, requests in each)
 
     def allocate(self, allocator: Allocator, node: Node, claims: tuple[Claim, ...]) -> Allocation | None:
-        """Allocate devices as `Allocator.allocate` does, for claims that share the requests."""
+        """Allocate devices like `Allocator.allocate`, for claims that share the requests."""
         candidates = allocator.candidates(node)
         here = self._by_pools.get(id(candidates))
         if here is None:
@@ -83,7 +82,7 @@ class ClaimRequests:
             here = self._by_pools[key]
             if here.is_current:
                 here.invalidate(pools)
-            else:  # not used since an earlier change: perhaps no node has these pools any more
+            else:  # not used since an earlier change; perhaps no node has these pools any more
                 self._drop(key)
 
     def _add(self, candidates: DeviceCandidates) -> _InPools:
@@ -112,10 +111,10 @@ class KnownAllocations:
     def of(
         self, claims: tuple[Claim, ...], most_steps: int, mixed: bool, stamp: Hashable, held: ChangeLog[PoolKey]
     ) -> ClaimRequests:
-        """Return the cached results for claims with equal requests and with the same limit of steps.
+        """Return the cached results for claims with equal requests and an equal limit of steps.
 
-        `mixed`: several pools have common counters; `stamp`: changes with slices, classes and rules; `held`: for each
-        pool, the number of changes of its used devices.
+        `mixed` is true if pools share counters. `stamp` is the number of changes of slices, classes and rules. `held`
+        contains the number of changes of each pool's used devices.
         """
         if stamp != self._stamp or mixed or len(self._known) >= _MOST:
             self._known.clear()

@@ -1,9 +1,9 @@
-"""Results of earlier searches for each candidate device, so that the next search does not examine all candidates.
+"""Results of earlier searches for each candidate device, so that later searches can skip candidates.
 
-For each request and candidate position, the results show whether every search rejects the candidate, and whether the
-claims cannot be allocated with this candidate as the first device. The results are valid as long as the used devices in
-the candidate's pool do not change (`forget`). Nothing is known about a candidate that no search has examined; examining
-it may raise an exception.
+For each request and candidate, the results contain whether every search rejects the candidate, and whether the claims
+cannot be allocated with this candidate as the first device. The results are valid until the used devices in the
+candidate's pool change (`forget`). A candidate that no search has examined has no result, because examining it may
+raise an exception.
 
 Shapes: each property is a bytearray with one byte, 0 or 1, per candidate. `bytearray.find` finds the next candidate
 with the property.
@@ -26,7 +26,7 @@ RequestPlace = tuple[int, int, int]
 class CandidatesOfRequest:
     unseen: bytearray  # candidates that no search has examined
     possible: bytearray  # candidates that some search may accept
-    first: bytearray  # possible candidates that have not failed as the first device of all claims
+    first: bytearray  # possible candidates with which the search has not failed as first device of all claims
 
     @classmethod
     def unknown(cls, count: int) -> Self:
@@ -43,7 +43,7 @@ class CandidatesOfRequest:
             yield at
 
     def alike_from(self, start: int, alike: Sequence[int]) -> Iterator[int]:
-        """Yield the positions in `alike` of possible candidates, and the positions of all unexamined candidates."""
+        """Yield the positions of possible candidates in `alike`, and of all unexamined candidates."""
         at = start - 1
         while (at := min(_next_marked(self.unseen, at + 1), self._next_alike(at + 1, alike))) < len(self.possible):
             yield at
@@ -64,7 +64,7 @@ class CandidatesOfRequest:
 
 @attrs.define(eq=False)
 class KnownCandidates:
-    """What earlier searches found about the candidates, for all requests of some claims."""
+    """Results of earlier searches about the candidates, for all requests of some claims."""
 
     candidates: DeviceCandidates
     _of: dict[RequestPlace, CandidatesOfRequest] = attrs.field(factory=dict)
@@ -76,12 +76,12 @@ class KnownCandidates:
         return known
 
     def forget(self, pool: PoolKey) -> None:
-        """Drop the results for a pool, because its used devices have changed."""
+        """Drop the results for a pool after a change of its used devices."""
         for known in self._of.values():
             known.forget(self.candidates.spans[pool])
 
 
 def _next_marked(marks: bytearray, start: int) -> int:
-    """Return the first position from `start` on with a 1; the length if there is none."""
+    """Return the first position from `start` on with a 1, or else the length."""
     at = marks.find(1, start)
     return at if at >= 0 else len(marks)

@@ -38,12 +38,12 @@ class ResolvedRequest:
     subrequest: DeviceSubRequest
     device_class: Object
     count: int
-    every: tuple[Device, ...] | None  # mode All: all matching devices; ExactCount: None
+    every: tuple[Device, ...] | None  # for mode All: all matching devices; None for mode ExactCount None
     rules: DeviceRules
     _consumed: dict[DeviceId, Amounts | None] = attrs.field(factory=dict)
 
     def consumed(self, device: Device) -> Amounts | None:
-        """Return the capacities of the device that the request consumes; None if the device cannot serve the request.
+        """Return the capacities that the request consumes of the device; None if the device cannot serve the request.
 
         Raises CapacityError.
         """
@@ -93,10 +93,10 @@ class RequestResolver:
     ) -> ResolvedRequest:
         """Resolve a request.
 
-        `matched`: the devices that match in mode All; None means that the selectors are evaluated.
+        `matched` contains the devices that match in mode All; None: evaluate the selectors.
         """
 
-        def here() -> str:  # called only for errors; a function, because requests are resolved for each node
+        def here() -> str:  # a function, because it is needed only for errors and requests are resolved for each node
             return f"claim {claim}, request {subrequest.name}"
 
         for number, selector in enumerate(subrequest.selectors):
@@ -157,7 +157,7 @@ class RequestResolver:
         )
 
     def capacity_fits(self, wanted: ResolvedRequest, device: Device, taken: Mapping[str, Fraction]) -> bool:
-        """Return whether the device has enough capacity besides its allocations and `taken` by this search."""
+        """Return whether the device has enough free capacity, without its allocations and `taken` by this search."""
         if not self.rules.consumable_capacity:
             return True
         used = self.in_use.capacity.get(device.id, _NOTHING)

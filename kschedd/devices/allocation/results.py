@@ -1,7 +1,6 @@
 """Conversion of an allocation to the `status.allocation` of its claims.
 
-In Kubernetes, the id of a device's share is random. In kschedd, the id is derived from the claim and the position in
-the claim's allocation.
+In Kubernetes, the id of a device's share is random; in kschedd, it is derived from the claim and the device's position.
 
 Source: Kubernetes v1.34, v1.36 and v1.37, dynamic-resource-allocation/structured (Allocate: results, configs,
 createNodeSelector).
@@ -27,7 +26,7 @@ def allocations(
     *,
     collapsed: bool = False,
 ) -> list[dict[str, Any]]:
-    """Return `status.allocation` of each claim for devices allocated on this node; see `_configs` for `collapsed`."""
+    """Return `status.allocation` of each claim for these devices; see `_configs` for `collapsed`."""
     return [
         _allocation(claim, solution.given[place], solution.chosen[place], classes, node_name, collapsed)
         for place, claim in enumerate(claims)
@@ -54,7 +53,7 @@ def _allocation(
 
 
 def _result(given: AllocatedDevice, place: str) -> dict[str, Any]:
-    """Return the result for one device; `place` is unique among all results of all claims."""
+    """Return the result for one device; `place` is unique among the results of all claims."""
     device = given.device.id
     result: dict[str, Any] = {
         "request": given.request.full_name(given.subrequest),
@@ -79,11 +78,10 @@ def _result(given: AllocatedDevice, place: str) -> dict[str, Any]:
 def _configs(
     claim: Claim, chosen: Sequence[DeviceSubRequest], classes: Callable[[str], Object | None], collapsed: bool
 ) -> list[dict[str, Any]]:
-    """Return the configurations of the device classes, each class once, and then the claim's configurations.
+    """Return the configurations of the device classes, each class once, followed by those of the claim.
 
-    Upstream writes a configuration of the claim once for each request that the configuration contains. With `collapsed`
-    (feature config_requests_collapsed) the configuration is written only once; if it contains all requests, its list of
-    requests is omitted.
+    Upstream writes a claim's configuration once for each of its requests. With `collapsed` (rule
+    config_requests_collapsed), it is written once; if it applies to all requests, its list of requests is omitted.
     """
     pairs = list(zip(claim.requests, chosen, strict=True))
     found: list[tuple[str, Sequence[str], Raw]] = []  # source, requests, configuration
@@ -122,7 +120,7 @@ def _rest(raw: Raw) -> dict[str, Any]:
 
 
 def _node_selector(claim: Claim, given: Sequence[AllocatedDevice], node_name: str) -> dict[str, Any] | None:
-    """Return the nodes that can reach the devices: one node, the nodes that all slices select, or (None) all nodes."""
+    """Return the nodes that can use the devices: one node, the nodes that all slices select, or all nodes (None)."""
     fields: list[Any] = []
     expressions: list[Any] = []
     for one in given:

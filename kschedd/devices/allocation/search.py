@@ -1,21 +1,20 @@
 """The search for devices on one node: backtracking over claims, requests and devices.
 
-Each step takes the first candidate that is free, selected and allowed by the constraints; if the remaining search
-fails, it takes the next candidate. The subrequests of a prioritized list are tried in order. The result equals that of
-an exhaustive search, but failed states are stored and not searched again: whether the remaining search succeeds depends
-only on the devices taken so far and on the present values of the constraints. Steps are counted and limited to
-`most_steps`. Upstream has a timeout instead, but real time would make two runs differ.
+Each step takes the first candidate that is free, selected and allowed by the constraints. If the remaining search
+fails, the step takes the next candidate. The subrequests of a prioritized list are tried in order. The result equals
+that of an exhaustive search, but failed states are stored and not searched again. Whether the remaining search succeeds
+depends only on the devices taken so far and the present values of the constraints. Steps are counted and limited to
+`most_steps`. Upstream has a timeout instead, which would make two runs differ.
 
-Candidates that every search rejects (`known_candidates`) are skipped, and so are candidates whose value of an attribute
-that must match differs from that of the taken devices. The steps of known dead ends are counted as if they had been
-taken.
+Candidates that every search rejects (`known_candidates`) are skipped, and so are candidates with a different value of
+an attribute that must match. The steps of skipped dead ends are counted as if they had been taken.
 
 This search reproduces the following bugs of kube-scheduler:
 
-* 1.34: in a subrequest other than the first, mode All continues after its first device as if the subrequest were the
-  first.
-* 1.36.3: returning a device may leave a constraint in another state than before the device was taken (`constraints`).
-  After this bug has occurred, failed states are not stored, because they depend on more than the taken devices.
+* 1.34: in a subrequest other than the first, mode All continues after its first device as if it were in the first
+  subrequest.
+* 1.36.3: after returning a device, a constraint may be in another state than before (`constraints`).
+  After this bug has occurred, failed states are not stored, because they no longer depend only on the taken devices.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (allocateOne, allocateDevice).
@@ -44,9 +43,9 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 _NO_DEVICES: Final[frozenset[DeviceId]] = frozenset()
 _NOTHING: Final[Mapping[str, Fraction]] = {}
 _MOST_REMEMBERED: Final = 100_000
-_REMEMBER_FROM: Final = 32  # number of steps from which on storing failed states saves time
+_REMEMBER_FROM: Final = 32  # minimum number of steps from which on storing failed states saves time
 
-# Position of the search: claim, request, alternative (-1: not chosen yet), number of chosen devices, first candidate to
+# Position of the search: claim, request, alternative (-1: not chosen yet), number of taken devices, first candidate to
 # try.
 _Place = tuple[int, int, int, int, int]
 
@@ -56,7 +55,7 @@ class _DeadEnd(Enum):
 
     FAILED = 0
     NONE_LEFT = 1  # no candidate could be taken
-    TOO_MANY = 2  # the claim would exceed its limit of devices with any device, so no others are tried
+    TOO_MANY = 2  # any further device would exceed the claim's limit
 
 
 _Choices = Generator[_Place, _DeadEnd, _DeadEnd]
@@ -71,9 +70,10 @@ class Search:
     most_steps: int  # 0: no limit
     wanted: list[list[list[ResolvedRequest]]] = attrs.field(factory=list)  # claim, request, alternative
     constraints: list[list[Constraint]] = attrs.field(factory=list)
-    # for each device, the indices of the claims that have it in this search
+    # by device: indices of the claims for which this search has taken it
     taken: dict[DeviceId, set[int]] = attrs.field(factory=dict)
-    shares: dict[DeviceId, dict[str, Fraction]] = attrs.field(factory=dict)  # capacity taken in this search
+    # capacity of each device taken by this search
+    shares: dict[DeviceId, dict[str, Fraction]] = attrs.field(factory=dict)
     given: list[list[AllocatedDevice]] = attrs.field(factory=list)
     chosen: list[list[int]] = attrs.field(factory=list)
     failed: set[Any] = attrs.field(factory=set)
@@ -81,7 +81,7 @@ class Search:
     steps: int = 0
     rules: DeviceRules = attrs.field(init=False)
     candidates: DeviceCandidates = attrs.field(init=False)
-    # Returns whether other claims use the device, so that only a request for admin access may take it.
+    # returns whether other claims use the device; only requests for admin access may then take it
     is_held: Callable[[DeviceId], bool] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -108,13 +108,13 @@ class Search:
         )
 
     def _capacity_fits(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether the device has enough capacity besides its allocations and what this search has taken."""
+        """Return whether the device has enough free capacity, also without the shares taken by this search."""
         return self.resolver.capacity_fits(wanted, device, self.shares.get(device.id, _NOTHING))
 
     # -- the search -------------------------------------------------------------------------------------------
 
     def _solve(self) -> bool:
-        """Depth-first search with an explicit stack of generators, each of which makes its choices and undoes them."""
+        """Search depth first, with a stack of generators that each make choices and undo them."""
         begin: _Place = (0, 0, -1, 0, 0)
         if not self.claims:
             return True
@@ -149,7 +149,7 @@ class Search:
             raise AllocationTimeout("timed out trying to allocate devices")
 
     def _state(self, place: _Place) -> Any:
-        """Return the memo key: everything on which the search from this position depends."""
+        """Return the key for failed states: all data on which the remaining search depends."""
         taken = frozenset((device, claim) for device, claims in self.taken.items() for claim in claims)
         shares = frozenset((device, tuple(sorted(used.items()))) for device, used in self.shares.items())
         seen = tuple(constraint.state() for constraints in self.constraints[place[0] :] for constraint in constraints)
@@ -197,7 +197,7 @@ class Search:
                 continue
             if self._take(place, wanted, device, must=False):
                 none_taken = False
-                # The order of the devices in a request does not matter, so the search continues after this device.
+                # The order of a request's devices does not matter, so the search continues after this device.
                 led_to = yield (claim, request, alternative, number + 1, at + 1)
                 if led_to is _DeadEnd.NONE_LEFT and self._depends_on_its_pool(place, wanted, device):
                     known.first[at] = 0
@@ -238,11 +238,12 @@ class Search:
         request = self.claims[place[0]].requests[place[1]]
         for constraint in self.constraints[place[0]]:
             if constraint.concerns(request, wanted.subrequest):
-                return constraint.required()  # a later constraint may contain a device that was rejected
+                # the first such constraint is enough, because the device must satisfy all of them
+                return constraint.required()
         return None
 
     def _depends_on_its_pool(self, place: _Place, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether the device taken last is the first of all, and only devices in its pool can follow."""
+        """Return whether the last device is the first of all claims, and only devices in its pool can follow."""
         required = self._required(place, wanted)
         if required is None or not _is_first(place):
             return False
@@ -251,11 +252,11 @@ class Search:
         return alike[0] in span and alike[-1] in span
 
     def _suits(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether the device is selected, and has enough capacity if the search has taken none of it."""
+        """Return whether the device is selected, and has enough capacity apart from this search."""
         return self.resolver.selected(wanted, device) and self.resolver.capacity_fits(wanted, device, _NOTHING)
 
     def _is_kept_back(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether counters or taints exclude the device even before the search has taken any device."""
+        """Return whether counters or taints exclude the device before this search has taken any device."""
         if self._is_tainted(wanted, device):
             return True
         if not self._consumes_counters(device):
@@ -277,7 +278,7 @@ class Search:
         return device.shared and self.rules.consumable_capacity
 
     def _is_taken(self, claim: int, subrequest: DeviceSubRequest, device: Device) -> bool:
-        """Return whether this search has already taken the device in a way that excludes the request."""
+        """Return whether this search has already taken the device, so that the request cannot have it."""
         takers = self.taken.get(device.id, _NOBODY)
         return claim in takers if subrequest.admin_access else bool(takers)
 
@@ -287,7 +288,7 @@ class Search:
         return self.rules.device_taints and untolerated(taints, wanted.subrequest.tolerations)
 
     def _take(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
-        """Take the device if it is free and all checks, in upstream's order, accept it."""
+        """Take the device if it is free and passes all checks, in upstream's order."""
         claim, subrequest = place[0], wanted.subrequest
         if self._is_taken(claim, subrequest, device) or (not subrequest.admin_access and self.is_held(device.id)):
             return False
@@ -324,7 +325,7 @@ class Search:
         return True
 
     def _consumes_counters(self, device: Device) -> bool:
-        """Return whether taking the device consumes counters; of a device's shares, only the first consumes them."""
+        """Return whether taking the device consumes counters; only the first share of a device consumes them."""
         if not device.raw.get("consumesCounters"):
             return False
         in_use = self.resolver.in_use
@@ -392,11 +393,11 @@ _KEEPS_BACK: Final = ("NoSchedule", "NoExecute")
 
 
 def untolerated(taints: Iterable[Raw], tolerations: Iterable[Raw]) -> bool:
-    """Return whether a taint of the device excludes it for requests that have these tolerations.
+    """Return whether a taint of the device excludes it for requests with these tolerations.
 
-    The effects NoSchedule and NoExecute exclude a device; other effects do not. Source: Kubernetes v1.36,
-    dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go (taintPreventsAllocation),
-    resourceclaim/devicetoleration.go (ToleratesTaint).
+    Only the effects NoSchedule and NoExecute exclude a device.
+    Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
+    (taintPreventsAllocation), resourceclaim/devicetoleration.go (ToleratesTaint).
     """
     tolerations = tuple(tolerations)
     return any(

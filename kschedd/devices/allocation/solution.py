@@ -17,7 +17,7 @@ class AllocationError(KscheddError):
 
 @attrs.define(eq=False)
 class NodeFailure(KscheddError):
-    """An error of one node, which does not affect the other nodes."""
+    """An error on one node, which does not affect other nodes."""
 
     why: str
 
@@ -34,13 +34,13 @@ class AllocatedDevice:
     request: DeviceRequest
     subrequest: DeviceSubRequest
     device: Device
-    share: Amounts | None = None  # consumed amounts of a device that is allocated in shares
+    share: Amounts | None = None  # consumed amounts, if the device is allocated in shares
     counted: bool = False  # True if the device consumes counters of its pool
 
 
 @attrs.frozen(eq=False)
 class Allocation:
-    """For each claim: its devices in allocation order, and for each request the subrequest that was satisfied."""
+    """The devices of each claim in allocation order, and the chosen subrequest of each request."""
 
     given: tuple[tuple[AllocatedDevice, ...], ...]
     chosen: tuple[tuple[DeviceSubRequest, ...], ...]

@@ -1,6 +1,6 @@
-"""Devices that allocated claims use, either as a whole or in shares of their capacity.
+"""Devices that allocated claims use, as a whole or in shares of their capacity.
 
-Devices allocated with admin access do not count as used.
+Devices allocated with admin access are not treated as used.
 
 Source: Kubernetes v1.34 and v1.36, scheduler plugins/dynamicresources/allocateddevices.go (foreachAllocatedDevice);
 v1.36, dynamic-resource-allocation/structured/internal/allocatedstate.go (IsDeviceAllocated).
@@ -21,11 +21,11 @@ from kschedd.devices.pools.inventory import DeviceId, PoolKey
 
 @attrs.frozen
 class Held:
-    """One device of an allocated claim."""
+    """A device of an allocated claim."""
 
     device: DeviceId
     share: bool = False
-    consumed: tuple[tuple[str, str], ...] | None = None  # capacities that a share consumes, each with its amount
+    consumed: tuple[tuple[str, str], ...] | None = None  # consumed amount of each capacity, for a share
 
 
 _Holds = tuple[Held, ...]
@@ -46,15 +46,15 @@ def held_devices(allocated: Raw | None) -> Iterator[Held]:
 
 @attrs.define(eq=False)
 class AllocatedState:
-    """The used devices, with counts; readers see changes immediately."""
+    """The used devices and their counts; readers get changes immediately."""
 
     whole: set[DeviceId] = attrs.field(factory=set)
     shared: set[DeviceId] = attrs.field(factory=set)
     capacity: dict[DeviceId, dict[str, Fraction]] = attrs.field(factory=dict)
     """Capacity consumed by the shares of a device, if they state it."""
-    # number of claims by device, and by whether the device is allocated in shares
+    # number of claims by device and by type of allocation (whole or share)
     _holders: Counter[tuple[DeviceId, bool]] = attrs.field(factory=Counter)
-    # number of shares of each device whose consumption is recorded
+    # by device: number of shares with recorded consumption
     _consumers: Counter[DeviceId] = attrs.field(factory=Counter)
 
     @classmethod
@@ -91,9 +91,9 @@ class AllocatedState:
 
 @attrs.define(eq=False)
 class InUse:
-    """Devices that claims use through their allocation or, if they have none, through an allocation in flight.
+    """Devices that claims use through their allocation, or else through an allocation in flight.
 
-    `pools` contains the number of changes of each pool. These numbers are independent of the cluster's versions.
+    `pools` contains each pool's number of changes, which is independent of the cluster's versions.
     """
 
     state: AllocatedState = attrs.field(factory=AllocatedState)

@@ -1,16 +1,16 @@
-"""Consumable capacity: the amount that a request consumes of a device's capacities, and the check that it is available.
+"""Consumable capacity: the amounts of a device's capacities that a request consumes.
 
 A device with `allowMultipleAllocations` can be allocated in shares as long as the capacity that all shares consume does
 not exceed its values. A request contains the requested amount of a capacity. The capacity's `requestPolicy` rounds the
-requested amount up (to the next of some values, or to a number of steps above a minimum). The `requestPolicy` also
-defines the consumption of requests that contain no amount (without a policy: the whole capacity). Capacities that are
-missing in the request are consumed as well. The same check applies to devices that are allocated as whole devices.
+requested amount up to an allowed value or step. It also defines the consumption if a request contains no amount
+(without a policy: the whole capacity). Capacities that the request omits are consumed as well. The same check applies
+to whole devices.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go;
 structured/internal/types.go (ConsumedCapacityCollection).
-Units: amounts are exact; a step is counted in whole units (int64), or in thousandths if the range is given in
-thousandths and the feature fractional_capacity is enabled.
-Errors: CapacityError for an amount that upstream's arithmetic cannot represent; without the feature
+Units: amounts are exact; a step is in whole units (int64), or in thousandths if the range is in thousandths and the
+rule fractional_capacity is enabled.
+Errors: CapacityError for an amount that upstream's arithmetic cannot represent; without the rule
 capacity_representable, the amount overflows as in upstream.
 """
 
@@ -46,7 +46,7 @@ _RULES: Final = DeviceRules()
 
 @attrs.define(eq=False)
 class CapacityError(KscheddError):
-    """A request for a capacity that makes the allocation fail on this node."""
+    """The error for a capacity request that makes the allocation on this node fail."""
 
     name: str
     why: str
@@ -58,9 +58,9 @@ class CapacityError(KscheddError):
 def consumed_capacity(
     requested: Amounts, capacities: Mapping[str, Raw], rules: DeviceRules = _RULES
 ) -> dict[str, str] | None:
-    """Return the consumption of a request on a device with these capacities; None if the device cannot serve it.
+    """Return the consumption of a request on a device with these capacities, or None.
 
-    The device cannot serve a request for a capacity that it lacks, or for an amount that its policy forbids. Raises
+    None means that the device lacks a requested capacity, or that a policy forbids the amount. Raises
     CapacityError.
     """
     if any(name not in capacities for name in requested):
@@ -78,7 +78,7 @@ def consumed_capacity(
 
 
 def fits(consumed: Amounts, used: Mapping[str, Fraction], capacities: Mapping[str, Raw]) -> bool:
-    """Return whether this consumption and the used amounts together stay within the capacities of the device."""
+    """Return whether this consumption and the used amounts together are within the device's capacities."""
     return all(
         parse(amount) + used.get(name, 0) <= parse(capacities[name].get("value", "0"))
         for name, amount in consumed.items()
@@ -90,7 +90,7 @@ class _NotRepresentableError(Exception):
 
 
 def consumed_amount(requested: str | None, total: str, policy: Raw, rules: DeviceRules, name: str) -> str:
-    """Return the consumption of one capacity, without checking its policy; `name` is used in the error.
+    """Return the consumption of one capacity, without checking its policy; `name` is used in errors.
 
     Raises CapacityError.
     """
@@ -145,7 +145,7 @@ def _in_steps_of_thousandths(requested: str, valid_range: Raw) -> int:
 
 
 def in_thousandths(valid_range: Raw, rules: DeviceRules) -> bool:
-    """Return whether a range is counted in thousandths: all values are whole thousandths, and the step is not 0."""
+    """Return whether a range is in thousandths: all values are whole thousandths, and the step is not 0."""
     if not rules.fractional_capacity:
         return False
     given = [valid_range[name] for name in ("min", "max", "step") if valid_range.get(name) is not None]
@@ -155,7 +155,7 @@ def in_thousandths(valid_range: Raw, rules: DeviceRules) -> bool:
 
 
 def thousandths(quantity: str) -> int | None:
-    """Return an amount in thousandths; None if it is not a whole number of thousandths within 64 bits."""
+    """Return an amount in thousandths, or None if it is not a whole number of thousandths within 64 bits."""
     exact = parse(quantity) * 1000
     return int(exact) if exact.denominator == 1 and abs(exact) <= MAX_INT64 else None
 

@@ -1,12 +1,12 @@
-"""Shared counters of partitionable devices: available amounts in a pool, and amounts that new allocations consume.
+"""Shared counters of partitionable devices: the amounts available in a pool, and the consumption by new allocations.
 
-A partition of a physical device consumes counters of its pool ("memory-slice-0: 1"). The available amount is the amount
-in the pool's counter sets minus the consumption of allocated devices on any node. Another device fits if no counter of
+A partition of a physical device consumes counters of its pool ("memory-slice-0: 1"). The available amount is the total
+in the pool's counter sets minus the consumption by devices allocated on any node. Another device fits if no counter of
 the pool becomes negative.
 
-In 1.36.3 counters are stored under the name of a pool, without the name of its driver. If two drivers have pools with
-the same name, the counters of the pool that is read first apply to both pools. For the same reason, one `Available` is
-used for all nodes of a scheduling attempt. Since 1.37 pools of two drivers are separate.
+In 1.36.3, counters are stored by the name of the pool, without its driver. If two drivers have pools of the same name,
+the counters of the pool that is read first are used for both. Therefore one `Available` is used for all nodes in a
+scheduling attempt. Since 1.37 pools of two drivers are separate.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (checkAvailableCounters, deallocateCountersForDevice).
@@ -26,14 +26,14 @@ _Counts = dict[tuple[str, str], Fraction]  # amounts by counter set and counter
 
 @attrs.frozen(eq=False)
 class Available:
-    """The counters of pools, without the consumption of allocated devices; computed once for each pool."""
+    """The counters of pools, minus the consumption by allocated devices; computed once for each pool."""
 
     is_allocated: Callable[[DeviceId], bool]
-    apart: bool = False  # True if pools of two drivers with the same name have separate counters
+    apart: bool = False  # True if pools of different drivers with the same name have separate counters
     _left: dict[_PoolName, _Counts] = attrs.field(factory=dict)
 
     def name(self, pool: Pool) -> _PoolName:
-        """Return the name under which the counters of the pool are stored."""
+        """Return the name under which the pool's counters are stored."""
         return (pool.driver if self.apart else "", pool.name)
 
     def of(self, pool: Pool) -> _Counts:
@@ -57,7 +57,7 @@ class Available:
 
 @attrs.frozen(eq=False)
 class Consumed:
-    """The consumption by the devices of one search."""
+    """The consumption by devices taken in one search."""
 
     available: Available
     _taken: dict[_PoolName, _Counts] = attrs.field(factory=dict)

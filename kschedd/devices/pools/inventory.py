@@ -1,12 +1,11 @@
-"""Device inventory: ResourceSlices in the form that the allocator reads, indexed by the nodes that can use them.
+"""Device inventory: ResourceSlices as the allocator reads them, indexed by the nodes that can use them.
 
-A driver publishes a pool of devices as one or more slices of one generation. `kschedd.devices.pools.on_node` assembles
-the pools of a node. A node can use slices that name the node, slices for all nodes, and slices whose node selector
-matches. In slices that select nodes per device (`perDeviceNodeSelection`), a node can use the devices for which one of
-these conditions is true.
+A driver publishes a pool of devices as one or more slices of the same generation. `kschedd.devices.pools.on_node`
+assembles the pools of a node. A node can use slices that name the node, slices for all nodes, and slices whose node
+selector matches. In a slice with `perDeviceNodeSelection`, these conditions apply to each device.
 
 An `Inventory` is a read-only snapshot of the slices; `updated` creates the next one and reuses unchanged slices, so
-that cached selector results (`Device.verdicts`) are kept. Slices are sorted by name.
+that cached selector results (`Device.verdicts`) stay valid. Slices are sorted by name.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
 (NodeMatches). Upstream 1.34 reads slices in no particular order; kschedd sorts them by name, as 1.36 does.
@@ -52,7 +51,7 @@ class InventoryError(KscheddError):
 
 @attrs.define(eq=False)
 class Reach:
-    """The nodes that can use a slice or a device: one named node, all nodes, or the nodes that a selector matches."""
+    """The nodes that can use a slice or device: a named node, all nodes, or nodes that a selector matches."""
 
     node_name: str
     all_nodes: bool
@@ -64,7 +63,7 @@ class Reach:
         return cls(raw.get("nodeName") or "", bool(raw.get("allNodes")), raw.get("nodeSelector"))
 
     def __bool__(self) -> bool:
-        """Return whether the object selects any nodes."""
+        """Return whether any nodes are selected."""
         return bool(self.node_name or self.all_nodes or self.raw_selector is not None)
 
     def includes(self, node: Node) -> bool:
@@ -86,14 +85,14 @@ class Device:
     id: DeviceId
     raw: Raw
     slice: "Slice"
-    # Cached result of each evaluated selector: True, False or the failure. `kschedd.devices.selection` fills this
+    # Cached result of each selector: True, False or the failure. `kschedd.devices.selection` fills this
     # cache.
     verdicts: dict[str, Any] = attrs.field(factory=dict)
-    view: list[Any] = attrs.field(factory=list)  # cached CEL input of this device: one element, or empty
+    view: list[Any] = attrs.field(factory=list)  # cached CEL input for this device: at most one element
 
     @cached
     def reach(self) -> Reach:
-        """Return the nodes that can use the device; it has its own selection if its slice selects nodes per device."""
+        """Return the nodes that can use the device, if its slice selects nodes per device."""
         return Reach.read(self.raw) if self.slice.per_device else self.slice.reach
 
     @cached
@@ -103,7 +102,7 @@ class Device:
 
     @cached
     def counters(self) -> tuple[tuple[str, str, Fraction], ...]:
-        """Return the consumption by an allocation of the device: (counter set, counter, amount)."""
+        """Return the counters that an allocation of the device consumes: (counter set, counter, amount)."""
         return tuple(
             (consumption.get("counterSet") or "", name, parse(counter.get("value", "0")))
             for consumption in self.raw.get("consumesCounters") or ()
@@ -116,23 +115,23 @@ class Device:
 
     @cached
     def consumed_by_default(self) -> Mapping[str, str] | None:
-        """Return the capacity that a request without capacities consumes; None if such a request cannot be served."""
+        """Return the capacities consumed by a request without capacities; None if such a request cannot be served."""
         return consumed_capacity({}, self.capacities)
 
     @cached
     def negative_by_default(self) -> str:
-        """Return a capacity whose default consumption is negative; "" without one."""
+        """Return a capacity with a negative default consumption, or ""."""
         consumed = self.consumed_by_default or {}
         return min((name for name, amount in consumed.items() if parse(amount) < 0), default="")
 
     @cached
     def serves_by_default(self) -> bool:
-        """Return whether a request without capacities can be served while no share of the device is allocated."""
+        """Return whether a request without capacities can be served while the device has no allocated shares."""
         consumed = self.consumed_by_default
         return consumed is not None and fits(consumed, {}, self.capacities)
 
     def attribute(self, qualified: str) -> tuple[str, Any] | None:
-        """Return type and value of the attribute with this qualified name; the default domain is the driver's."""
+        """Return type and value of the attribute with this qualified name; the driver is the default domain."""
         attributes: Mapping[str, Any] = self.raw.get("attributes") or {}
         found = attributes.get(qualified)
         if found is None:
@@ -160,7 +159,7 @@ class Slice:
     generation: int
     slices_in_pool: int
     reach: Reach
-    states_per_device: bool  # True if the field perDeviceNodeSelection is set, even to false
+    states_per_device: bool  # True if the field perDeviceNodeSelection is present, even if false
     per_device: bool
     counter_sets: tuple[tuple[str, Mapping[str, Fraction]], ...]
     devices: tuple[Device, ...] = ()
@@ -194,7 +193,7 @@ class Slice:
         return made
 
     def reaches(self, node: Node) -> bool:
-        """Return whether the node can use the slice or, if nodes are selected per device, at least one device in it."""
+        """Return whether the node can use the slice, or at least one device if nodes are selected per device."""
         if self.reach or not self.per_device:
             try:
                 return self.reach.includes(node)
@@ -205,7 +204,7 @@ class Slice:
         return any(self.device_reaches(device, node) for device in self.devices)
 
     def device_reaches(self, device: Device, node: Node) -> bool:
-        """Return whether the node can use the device of this slice, which selects nodes per device."""
+        """Return whether the node can use this device of a slice that selects nodes per device."""
         try:
             return device.reach.includes(node)
         except SelectorError as fault:
@@ -252,14 +251,14 @@ class Inventory:
         return (found for _, found in self._read.values())
 
     def usable_on(self, node: Node) -> list[Slice]:
-        """Return the slices that the node may be able to use, by name: all slices that do not name another node."""
+        """Return the slices that the node may be able to use, sorted by name, without slices for other nodes."""
         local = self._by_node.get(node.name, [])
         return list(merge(local, self._elsewhere, key=_name)) if self._elsewhere else local
 
     def mixes_counters(self, *, apart: bool) -> bool:
-        """Return whether several pools have the name under which upstream stores their counters.
+        """Return whether upstream would store the counters of several pools under one name.
 
-        With `apart`, the name includes the driver.
+        With `apart`, upstream's name includes the driver.
         """
         known: bool | None = self.cache.get(("mixes_counters", apart))
         if known is None:

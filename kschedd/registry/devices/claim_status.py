@@ -85,7 +85,7 @@ def device_id(device: Raw) -> str:
 
 
 def allocated_devices(status: Raw) -> set[str]:
-    """Return the devices that this claim status allocates, in the format of `device_id`."""
+    """Return the devices that this claim status allocates, as ids from `device_id`."""
     return {
         device_id(result) for result in ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
     }

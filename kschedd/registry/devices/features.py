@@ -85,7 +85,7 @@ def most_devices(devices: Sequence[Raw]) -> int:
 def validate_device_features(device: Raw, path: str, faults: Faults, *, per_device: bool) -> None:
     """Validate the fields of a device that were added in 1.36.
 
-    `per_device` is true if each device of the slice sets its own node selection.
+    `per_device` is true if each device of the slice has its own node selection.
     """
     for name, capacity in (device.get("capacity") or {}).items():
         policy = capacity.get("requestPolicy")
@@ -189,7 +189,7 @@ def _validate_values(values: Sequence[Any], default: Any, capacity: Any, path: s
             faults.append(invalid(f"{path}[{index}]", as_stored(values[index]), why))
     if len(values) > _MOST_VALUES:
         faults.append(too_many(path, len(values), _MOST_VALUES))
-        values = ()  # invalid values are not checked further, so they cannot contain the default
+        values = ()
     for index, each in enumerate(values):
         if nanos(each) > nanos(capacity):
             why = f"option is larger than capacity value: {as_stored(capacity)}"

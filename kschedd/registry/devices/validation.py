@@ -114,7 +114,7 @@ def _validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_count(items: Sequence[Any], most: int, path: str, faults: Faults) -> None:
-    """Record an error if there are more than `most` items."""
+    """Append an error if there are more than `most` items."""
     if len(items) > most:
         faults.append(too_many(path, len(items), most))
 
@@ -157,7 +157,7 @@ def validate_request_name(name: str, path: str, names: Collection[str], faults: 
 
 
 def validate_device_config(config: Raw, path: str, faults: Faults) -> None:
-    """Validate a device configuration, which is passed to the device's driver."""
+    """Validate a device configuration, which is passed to the driver."""
     opaque = config.get("opaque")
     if opaque is None:
         faults.append(required(f"{path}.opaque"))
@@ -167,7 +167,7 @@ def validate_device_config(config: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_raw_json(value: Any, path: str, faults: Faults) -> None:
-    """Validate opaque JSON for drivers, which must be a map."""
+    """Validate JSON for drivers, which must be a map."""
     if value is None:
         faults.append(required(path))
     elif len(go_json(value).encode()) > _LONGEST_JSON:
@@ -335,7 +335,7 @@ def validate_slice(item: Raw, faults: Faults) -> None:
 
 
 def _shown_key(key: str) -> str:
-    """Return the name of an attribute or a capacity, shortened in the middle if it is longer than any valid name."""
+    """Return the name of an attribute or a capacity; shorten it in the middle if it is longer than any valid name."""
     if len(key) <= _LONGEST_KEY:
         return key
     rest = _LONGEST_KEY - len("...")

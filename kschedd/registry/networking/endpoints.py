@@ -164,7 +164,7 @@ def _validate_port(port: Raw, path: str, faults: Faults, *, named: bool) -> None
 def _validate_protocols(port: Raw, path: str, faults: Faults, *, stated: bool = False) -> None:
     """Append the errors of a port's protocols.
 
-    With `stated`, an empty protocol is reported as unsupported and not as missing.
+    With `stated`, an empty protocol is reported as unsupported instead of missing.
     """
     protocol = port.get("protocol") or ""
     if not protocol and not stated:

@@ -1,7 +1,7 @@
 """Addresses of Services: the fields ipFamilyPolicy, ipFamilies, clusterIP and clusterIPs, which depend on each other.
 
-The cluster has one range of IPv4 addresses. A Service that prefers two IP families gets one, and a Service that
-requires two families is rejected. A headless Service without a selector may have any IP families.
+The cluster has one range of IPv4 addresses. A Service that prefers two IP families gets one; a Service that requires
+two is rejected. A headless Service without a selector may have any IP families.
 
 Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go (initIPFamilyFields) and
 pkg/apis/core/validation/validation.go (ValidateServiceClusterIPsRelatedFields, validateUpgradeDowngrade*).
@@ -67,7 +67,7 @@ def _family(address: str) -> str:
 def stack_faults(spec: Old, before: Old | None = None) -> list[FieldError]:
     """Return errors for requirements that a cluster with one IP family cannot meet.
 
-    The Service must be valid in all other respects, and its IP families must be set.
+    The Service must be valid otherwise, and its IP families must be set.
     """
     if spec.get("type") == EXTERNAL_NAME:
         return []

@@ -63,7 +63,7 @@ def has_node_ports(spec: Old) -> bool:
 
 
 def wants_node_ports(spec: Old) -> bool:
-    """Return whether ports that have no node port get one."""
+    """Return whether ports without a node port get one."""
     return has_node_ports(spec) and spec.get("allocateLoadBalancerNodePorts") is not False
 
 
@@ -123,7 +123,7 @@ def _patch_allocated(spec: Raw, before: Old) -> None:
 
 
 def _drop_type_dependent(spec: Raw, before: Old) -> None:
-    """Drop fields that only the previous type of the Service uses, unless the request changes them."""
+    """Drop fields that only the Service's previous type uses, unless the request changes them."""
 
     def drop(*fields: str) -> None:
         if all(same_in(spec, before, field, type_named("ServiceSpec")) for field in fields):

@@ -282,7 +282,7 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
 
 
 def fill_network_policy(new: Raw, *_: Any) -> None:
-    """Set a missing pod selector to an empty one, which selects all pods, because the Go field is not a pointer."""
+    """Set a missing pod selector to an empty one, which selects all pods; the Go field is not a pointer."""
     spec = new.get("spec") or {}
     if spec.get("podSelector") is None:
         new["spec"] = {**spec, "podSelector": {}}

@@ -29,7 +29,7 @@ def annotated_list(text: str, struct: str) -> tuple[list[Raw], str]:
         return [], wrong
     try:
         found = json_value(text)
-    except ValueError as refusal:  # raised for an integer that is too long for Python's parser
+    except ValueError as refusal:  # raised if an integer is too long for Python's parser
         return [], str(refusal)
     if found is not None and not isinstance(found, list):
         return [], f"json: cannot unmarshal {json_kind(found)} into Go value of type []core.{struct}"

@@ -36,12 +36,12 @@ _RUNTIME_DEFAULT: Final = ("runtime/default", "docker/default")
 
 
 def is_about_spec(annotation: str) -> bool:
-    """Return whether the value of this annotation is validated, mostly against the pod's spec."""
+    """Return whether this annotation's value is validated, mostly against the pod's spec."""
     return type(annotation) is str and (annotation.startswith((APPARMOR, _SECCOMP)) or annotation in _LOOKED_AT)
 
 
 def has_good_cost(annotations: Annotations) -> bool:
-    """Return whether the pod's deletion cost is absent or a 32-bit integer."""
+    """Return whether the pod has no deletion cost or a valid one (a 32-bit integer)."""
     text = annotations.get(DELETION_COST)
     if text is None:
         return True
@@ -119,7 +119,7 @@ def _match(annotation: str | None, profile: Raw | None, context: str, word: str,
 
 
 def validate_annotation_changes(old: Annotations, new: Annotations, path: str, faults: Faults) -> None:
-    """Check that annotations which affect the containers of a running pod are not changed."""
+    """Check that annotations that affect a running pod's containers are not changed."""
     for key, value in old.items():
         if new.get(key) == value:
             continue
@@ -137,7 +137,7 @@ def validate_annotation_changes(old: Annotations, new: Annotations, path: str, f
 
 
 def validate_claims_by_name(name: str, spec: Raw, faults: Faults) -> None:
-    """Validate the names of the claims for the ephemeral volumes of the pod with this name."""
+    """Validate the names of the claims for the ephemeral volumes of a pod with this name."""
     volumes = spec.get("volumes") or ()
     made = {f"{name}-{volume.get('name') or ''}" for volume in volumes if "ephemeral" in volume}
     for index, volume in enumerate(volumes):
@@ -155,7 +155,7 @@ _USE_FIELD: Final = 'deprecated since v1.30; use the "appArmorProfile" field ins
 
 
 def with_app_armor_fields(spec: Raw, annotations: Annotations) -> tuple[Raw, list[str]]:
-    """Return a new pod's spec in which its annotations fill unset profile fields, and the warnings."""
+    """Return a new pod's spec with unset AppArmor fields filled from annotations, and the warnings."""
     warnings: list[str] = []
     if (spec.get("os") or {}).get("name") == "windows" or not any(key.startswith(APPARMOR) for key in annotations):
         return spec, warnings

@@ -1,7 +1,7 @@
-"""Server-side defaults of a container besides resources and ports: probes, lifecycle hooks, environment variables.
+"""Server-side defaults of a container's probes, lifecycle hooks and environment variables.
 
-The scheduler does not read these fields. However, writing an object back with all its server-side defaults must not
-count as a change.
+The scheduler does not read these fields. However, writing an object back with its server-side defaults must not be a
+change.
 Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go (SetDefaults_Probe, SetDefaults_HTTPGetAction,
 SetDefaults_ObjectFieldSelector); the encoding of core/v1 types omits a variable's empty value.
 """
@@ -18,7 +18,7 @@ _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1
 def default_details(container: Raw) -> None:
     """Set the defaults of probes, hooks and environment.
 
-    The function modifies `container`, which the caller must own.
+    The function modifies `container`.
     """
     for field in _PROBES:
         if (probe := container.get(field)) is not None:

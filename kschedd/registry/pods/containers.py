@@ -53,7 +53,7 @@ def config_key_faults(key: str) -> list[str]:
 
 
 def validate_hooks(container: Raw, path: str, grace: int, faults: Faults) -> None:
-    """Validate the probes and lifecycle hooks of a container that may have them; `grace` is the pod's grace period."""
+    """Validate the probes and lifecycle hooks of a container; `grace` is the pod's grace period."""
     lifecycle = container.get("lifecycle") or {}
     for hook in ("postStart", "preStop"):
         if (handler := lifecycle.get(hook)) is not None:
@@ -165,7 +165,7 @@ def _validate_reference_name(source: Raw, path: str, faults: Faults) -> None:
     name = source.get("name") or ""
     if not name:
         faults.append(required(f"{path}.name"))
-    else:  # the name may end with a dash, as a name prefix may
+    else:  # the name may be a prefix, which may end with a dash
         faults += [invalid(f"{path}.name", name, why) for why in dns_subdomain(without_last_dash(name))]
 
 

@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go and pkg/registry/core/pod/strategy.go
 (applyMatchLabelKeysAndMismatchLabelKeys, applySchedulingGatedCondition). The functions require specs that match the
-schema (checked by `schema_check`) and do not modify them: changed parts are copied. Quantities are returned in
+schema (checked by `schema_check`) and do not modify them; changed parts are copied. Quantities are returned in
 canonical form and rounded up to thousandths, as kube-apiserver stores them. Defaults of probes, hooks and environment
 are in `container_defaults`.
 """
@@ -40,7 +40,7 @@ def stored_resources(resources: Raw) -> Raw:
 
 
 def without_empty(raw: Raw, fields: Fields, *needed: str) -> Raw:
-    """Return a copy without empty lists and maps (omitempty in the API types), but with the fields in `needed`."""
+    """Return a copy without empty lists and maps (omitempty in the API types), except the fields in `needed`."""
     return {
         field: value
         for field, value in raw.items()
@@ -51,7 +51,7 @@ def without_empty(raw: Raw, fields: Fields, *needed: str) -> Raw:
 def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
     """Return the spec with its defaults.
 
-    In a template, requests are not set from limits and ports get no defaults, because this happens when the pod is
+    In a template, requests are not derived from limits and ports get no defaults, because this is done when the pod is
     created.
     """
     new = without_empty(spec, type_named("PodSpec"), "containers", *(() if template else ("overhead",)))
@@ -64,7 +64,7 @@ def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
     new.setdefault("terminationGracePeriodSeconds", 30)
     if "securityContext" not in new:
         new["securityContext"] = {}
-    if account := new.get("serviceAccountName") or new.get("serviceAccount"):  # the deprecated name of the field
+    if account := new.get("serviceAccountName") or new.get("serviceAccount"):  # deprecated name of the field
         new["serviceAccountName"] = new["serviceAccount"] = account
     if not template and "enableServiceLinks" not in new:
         new["enableServiceLinks"] = True
@@ -146,7 +146,7 @@ def _port(port: Raw, host_network: bool) -> Raw:
     return {**port, **missing} if missing else port
 
 
-# Defaults of volume sources that pods and PersistentVolumes share.
+# defaults of volume sources that pods and PersistentVolumes have in common
 SOURCE_DEFAULTS: Final[Mapping[str, Raw]] = {
     "hostPath": {"type": ""},
     "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
@@ -252,7 +252,7 @@ def _all_resources(spec: Raw, side: str) -> set[str]:
 
 
 def _style_of(spec: Raw, side: str, name: str) -> Any:
-    """Return the format of a sum, which is the format of its first part."""
+    """Return the format of a sum: the format of its first amount."""
     for container in _each(spec):
         quantity = ((container.get("resources") or {}).get(side) or {}).get(name)
         if quantity is not None:

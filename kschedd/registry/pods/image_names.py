@@ -28,7 +28,7 @@ def image_pull_policy(image: str) -> str:
 
 
 def image_tag(image: str) -> str:
-    """Return the tag: "latest" without tag and digest, "" for a digest without tag or for an invalid name."""
+    """Return the tag: "latest" without tag and digest; "" for a digest without tag, or for an invalid name."""
     if _IDENTIFIER.fullmatch(image):
         return ""
     domain, slash, path = image.partition("/")

@@ -16,14 +16,14 @@ from kschedd.registry.same import same
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
 
-POD_LEVEL: Final = "pod_level_resize"  # the feature that allows resizing of pods with pod-level resources
+POD_LEVEL: Final = "pod_level_resize"  # feature that allows resizing of pods with pod-level resources
 _RESIZED: Final = ("cpu", "memory")
 _LISTS: Final = ("requests", "limits")
 _NOTHING: Final[Raw] = {}
 
 
 def refuse_resize(old: Raw, new: Raw, features: frozenset[str]) -> Faults:
-    """Return the reason why a pod cannot be resized at all; upstream reports no other error with this one.
+    """Return the reason why a pod cannot be resized at all, which upstream reports alone.
 
     `features` are the enabled features.
     """
@@ -67,7 +67,7 @@ def _is_sidecar(container: Raw) -> bool:
 
 
 def _can_be_resized(status: Raw) -> bool:
-    """Return whether the kubelet supports resizing: it does if it reports the resources of the first running container.
+    """Return whether the kubelet supports resizing: it must report the resources of the first running container.
 
     A pod without a running container can be resized.
     """
@@ -122,9 +122,9 @@ def _changed(field: str, then: Raw, now: Raw) -> Faults:
 
 
 def _with_cpu_and_memory_of(then: Raw, now: Raw) -> Raw:
-    """Return the new amounts, in which cpu and memory are replaced by the old ones.
+    """Return the new amounts with the old cpu and memory.
 
-    If there were no amounts before, any new amounts pass, as in kube-apiserver.
+    If there were no old amounts, any new amounts are allowed, as in kube-apiserver.
     """
     if not then:
         return then

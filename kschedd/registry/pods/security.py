@@ -27,7 +27,7 @@ _SEARCH_RE: Final = re.compile(_SEARCH, re.ASCII)
 _SYSCTL: Final = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL_RE: Final = re.compile(_SYSCTL, re.ASCII)
 _BYTE: Final = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-# cached, because each pod status contains a new address
+# cached, because each pod has a new address
 _USUAL_ADDRESS: Final = re.compile(rf"{_BYTE}(?:\.{_BYTE}){{3}}", re.ASCII)
 _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 
@@ -88,7 +88,7 @@ _OF_IPC: Final = ("kernel.shm", "kernel.msg", "fs.mqueue.")
 
 
 def _namespace_of(sysctl: str) -> str:
-    """Return the field that makes the pod share the namespace of this sysctl with its node."""
+    """Return the field with which the pod uses its node's namespace for this sysctl."""
     dot, slash = sysctl.find("."), sysctl.find("/")
     name = sysctl.translate(_SLASHES) if 0 <= slash and (dot < 0 or slash < dot) else sysctl
     if name.startswith("net."):

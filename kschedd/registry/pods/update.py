@@ -48,7 +48,7 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
         why = "existing toleration can not be modified except its tolerationSeconds"
         faults.append(forbidden("spec.tolerations", why))
     else:
-        # The validation is repeated, because added tolerations may be invalid.
+        # Validated again, because added tolerations may be invalid.
         validate_tolerations(tolerations, "spec.tolerations", faults)
     gates, gated = new.get("schedulingGates") or [], old.get("schedulingGates") or []
     last = {gate.get("name", ""): index for index, gate in enumerate(gates)}
@@ -84,7 +84,7 @@ def _without(containers: Sequence[Raw], *fields: str) -> list[Any]:
 
 
 def _deadline(before: int | None, after: int | None, faults: Faults) -> bool:
-    """Append the errors of a changed activeDeadlineSeconds; return False if it is out of range or was increased."""
+    """Append the errors of a changed activeDeadlineSeconds; return False if the change is not allowed."""
     path = "spec.activeDeadlineSeconds"
     if after is None:
         if before is not None:
@@ -111,7 +111,7 @@ def _keep(rest: dict[str, Any], old: Raw, field: str) -> None:
 
 
 def _restore(rest: dict[str, Any], old: Raw, *fields: str) -> None:
-    """Restore the old values of the containers' mutable fields, so that a diff shows only the other fields."""
+    """Restore the old values of the containers' mutable fields, so that a diff shows only other fields."""
     for kind in ("containers", "initContainers"):
         before, after = old.get(kind) or (), rest.get(kind) or ()
         if after:
@@ -138,7 +138,7 @@ def _narrowed(old: Raw, new: Raw, rest: dict[str, Any], faults: Faults) -> None:
 
 
 def _validate_stricter(before: Sequence[Raw], terms: Sequence[Raw], faults: Faults) -> None:
-    """Check that each term of a required node affinity only gains requirements; if there were none, any are allowed."""
+    """Check that each term of a required node affinity only gains requirements; without old terms, any are allowed."""
     if before and len(terms) != len(before):
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         faults.append(invalid(_TERMS, terms, why))

@@ -1,9 +1,9 @@
 """Validation of the spec of a pod or of a pod template.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodSpec and the functions that it calls). The
-functions require specs that match the schema and have their defaults. The spec is validated without the pod's metadata,
-so that the result applies to every pod with this spec. `validation_pod_annotations` validates fields against the
-metadata. Errors are in upstream's order.
+functions require specs that match the schema and have their defaults. The pod's metadata is not an input, so the result
+is valid for every pod with this spec. `validation_pod_annotations` validates fields against the metadata. Errors are in
+upstream's order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -140,7 +140,7 @@ def _validate_host_users(spec: Raw, path: str, faults: Faults) -> None:
 
 
 def _validate_names(spec: Raw, path: str, faults: Faults) -> None:
-    """Validate names, and the other fields that upstream validates between the names."""
+    """Validate names, and the fields that upstream validates in between."""
 
     def each(field: str, rule: Any) -> None:
         if name := spec.get(field):
@@ -239,7 +239,8 @@ def _validate_init_containers(spec: Raw, path: str, volumes: Volumes, claims: fr
             faults.append(duplicate(f"{here}.name", name))
         elif name:
             names.add(name)
-        # Init containers run one after the other, so each is checked separately; errors contain the index 0.
+        # Init containers run one after the other, so each is checked separately. As upstream, errors contain the index
+        # 0.
         _validate_host_ports(container, f"{path}.initContainers[0]", set(), faults)
         if restart == "Always":
             validate_hooks(container, here, spec.get("terminationGracePeriodSeconds") or 0, faults)
@@ -311,7 +312,7 @@ def _validate_host_ports(container: Raw, path: str, taken: set[tuple[str, str, i
 
 
 def _validate_ports_on_host(spec: Raw, path: str, faults: Faults) -> None:
-    """Check that with host networking, the host port of each container port equals the container port."""
+    """Check that with host networking, each container port's host port equals the container port."""
     for place, container in enumerate(spec.get("containers") or ()):
         for index, port in enumerate(container.get("ports") or ()):
             on_host = port.get("hostPort") or 0
@@ -320,7 +321,7 @@ def _validate_ports_on_host(spec: Raw, path: str, faults: Faults) -> None:
                 faults.append(invalid(f"{path}.containers[{place}].ports[{index}].hostPort", on_host, why))
 
 
-# Fields that ephemeral containers may not have, in upstream's order of fields.
+# fields that ephemeral containers may not have, in upstream's order
 _NOT_EPHEMERAL: Final = (
     "ports",
     "resources",
@@ -337,7 +338,7 @@ _NOT_EPHEMERAL: Final = (
 def _validate_ephemeral_containers(
     spec: Raw, path: str, volumes: Volumes, claims: frozenset[str], faults: Faults
 ) -> None:
-    """Validate ephemeral containers. A separate error rejects them in templates and new pods."""
+    """Validate ephemeral containers. They are rejected elsewhere in templates and new pods."""
     others = {each.get("name") or "" for field in ("containers", "initContainers") for each in spec.get(field) or ()}
     names = set(others)
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):

@@ -1,7 +1,7 @@
 """Validation of a pod's volumes: each must have exactly one source, with the source's required fields.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateVolumes, validateVolumeSource and the
-functions that they call). Sources are checked in upstream's order: if there are two sources, the later one is rejected.
+functions that they call). Sources are checked in upstream's order; if there are two, the later source is rejected.
 """
 
 from collections.abc import Callable, Mapping, Sequence

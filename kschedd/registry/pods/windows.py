@@ -17,7 +17,7 @@ Faults = list[FieldError]
 _SYSTEMS: Final = ("linux", "windows")
 _FOR_LINUX: Final = "cannot be set for a windows pod"
 _FOR_WINDOWS: Final = "windows options cannot be set for a linux pod"
-# Fields in the pod's security context and in the pod's spec, in upstream's order.
+# fields of the pod's security context and spec, in upstream's order
 _OF_POD: Final = (
     "securityContext.appArmorProfile",
     "securityContext.seLinuxOptions",
@@ -99,7 +99,7 @@ def _host_process(context: Raw | None) -> bool | None:
 
 
 def validate_host_process(spec: Raw, path: str, faults: Faults) -> None:
-    """Check that all containers of a pod are HostProcess containers, which require host networking, or that none is."""
+    """Check that either all containers of a pod are HostProcess containers, which require host networking, or none."""
     of_pod = _host_process(spec.get("securityContext"))
     count = of_host = 0
     for container, here in each_container(spec, path):

@@ -1,7 +1,7 @@
 """Validation of CertificateSigningRequests: usages, signer name, expiration, and the encoded request.
 
 The request must have the form of a PKCS #10 request (`certification_requests`). Keys and signatures are not checked,
-because this would require cryptography. An update may leave errors of the old object in place.
+because this would require cryptography. An update may retain errors of the old object.
 Source: Kubernetes v1.34, pkg/apis/certificates/validation/validation.go, pkg/apis/certificates/helpers.go. The
 functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
@@ -55,7 +55,7 @@ _TYPE: Final = b"CERTIFICATE REQUEST"
 
 @attrs.frozen
 class _Tolerated:
-    """Errors that an update may leave in place, because the old object has them as well."""
+    """Errors that an update may retain, because the old object also has them."""
 
     unknown_usages: bool = False
     equal_usages: bool = False
@@ -96,7 +96,7 @@ def validate_updated_signing_request(item: Item, old: Item, faults: Faults) -> N
 
 
 def validate_signing_status(old: Item, new: Item, faults: Faults) -> None:
-    """Append the errors of a status update: a signer may add a certificate but may not approve the request."""
+    """Append the errors of a status update; a signer may add a certificate but may not approve the request."""
     validate_updated_signing_request(new, old, faults)
     _removed(old, new, faults)
     for verdict in _VERDICTS:
@@ -174,7 +174,7 @@ def _conditions(conditions: Sequence[Item], tolerated: _Tolerated, faults: Fault
 
 
 def _request_fault(request: str) -> str:
-    """Return the error in a PEM request; "" if it is valid."""
+    """Return the error in a PEM request, or ""."""
     block = _ARMOR.search(base64.b64decode(request))
     if block is None or block.group(1) != _TYPE:
         return "PEM block type must be CERTIFICATE REQUEST"
@@ -186,7 +186,7 @@ def _request_fault(request: str) -> str:
 
 
 def _certificate_fault(certificate: str) -> str:
-    """Return the error in PEM certificates; "" if they are valid or absent."""
+    """Return the error in PEM certificates, or ""."""
     if not certificate:
         return ""
     blocks = list(_ARMOR.finditer(base64.b64decode(certificate)))

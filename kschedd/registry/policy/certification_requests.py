@@ -1,4 +1,4 @@
-"""Structure of a PKCS #10 certification request in DER, without checks of the contents of its parts.
+"""Structure of a PKCS #10 certification request in DER.
 
 This module reads only the parts that Go parses before keys, names and extensions. Keys and signatures are not checked,
 because this would require cryptography. Source: RFC 2986, section 4; Go 1.24, encoding/asn1 (parseTagAndLength,
@@ -28,9 +28,9 @@ class DerError(KscheddError):
 
 @attrs.frozen
 class _Header:
-    """A tag with its length; `start` is the offset of the content in the bytes."""
+    """A tag with its length; `start` is the offset of the content."""
 
-    kind: int  # class: universal, application, context-specific, private
+    kind: int  # tag class: universal, application, context-specific, private
     tag: int
     compound: bool
     length: int
@@ -92,7 +92,7 @@ def _check_bits(data: bytes, header: _Header) -> None:
 
 
 def _field(data: bytes, at: int, tag: int, name: str, *, compound: bool = False) -> _Header:
-    """Return the header of a part that must have this universal tag."""
+    """Return the header of a part with this universal tag."""
     if at == len(data):
         raise DerError("asn1: syntax error: sequence truncated")
     found = _header(data, at)

@@ -19,7 +19,7 @@ _LONGEST_WARNING: Final = 256  # bytes
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 
-# The field of a scale, the allowed prefixes of its path, and whether the field is required.
+# field of a scale, allowed prefixes of its path, and whether it is required
 _SCALE_PATHS: Final = (
     ("specReplicasPath", (".spec.",), True),
     ("statusReplicasPath", (".status.",), True),
@@ -94,7 +94,7 @@ def _validate_conversion(spec: Raw, faults: Faults) -> None:
 
 
 def _validate_reviewed(versions: list[str], path: str, faults: Faults) -> None:
-    """Validate the ConversionReview versions that a webhook supports; kschedd must support at least one of them."""
+    """Validate the ConversionReview versions of a webhook; the API server must support at least one of them."""
     if not versions:
         faults.append(required(path))
         return
@@ -142,7 +142,7 @@ def _validate_deprecation(version: Raw, path: str, faults: Faults) -> None:
 
 def _validate_columns(versions: list[Raw], faults: Faults) -> None:
     columns = [version.get("additionalPrinterColumns") or [] for version in versions]
-    if columns and all(each == columns[0] for each in columns):  # upstream merges equal columns into one column
+    if columns and all(each == columns[0] for each in columns):  # upstream merges equal columns
         paths = ["spec.additionalPrinterColumns"]
     else:
         paths = [f"spec.versions[{index}].additionalPrinterColumns" for index in range(len(versions))]
@@ -170,7 +170,7 @@ def _validate_column(column: Raw, path: str, faults: Faults) -> None:
 
 def _validate_subresources(versions: list[Raw], faults: Faults) -> None:
     subresources = [version.get("subresources") for version in versions]
-    # Upstream merges equal subresources into one subresource.
+    # upstream merges equal subresources
     if subresources and all(each == subresources[0] for each in subresources):
         _validate_scale(subresources[0], "spec.subresources.scale", faults)
         return

@@ -215,7 +215,7 @@ def validate_priority_level(item: Raw, faults: Faults) -> None:
 
 
 def _fixed_level(name: str, spec: Raw, faults: Faults) -> None:
-    """Check that a mandatory priority level is unchanged; in the exempt level only one part may change."""
+    """Check that a mandatory priority level is unchanged; in the exempt level, one field may change."""
     free = name == "exempt"
     fixed = {**_FIXED_LEVELS[name], **({"exempt": spec["exempt"]} if free and "exempt" in spec else {})}
     if not same(spec, fixed, type_named("flowcontrol.v1.PriorityLevelConfigurationSpec")):

@@ -1,6 +1,6 @@
 """Defaults of kinds that kschedd only stores: webhooks, admission policies, endpoint slices, flow control.
 
-Each function modifies the top level of an object that is already a copy, and copies nested parts before changing them.
+The functions modify only the top level of their argument; nested parts are copied.
 Source: Kubernetes v1.34, pkg/apis/{admissionregistration,discovery,flowcontrol,networking}/v1/defaults.go,
 kube-aggregator/pkg/apis/apiregistration/v1/defaults.go.
 """

@@ -18,7 +18,7 @@ Raw = Mapping[str, Any]
 _IMMUTABLE: Final = "field is immutable"
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
 _REINVOCATION: Final = ("IfNeeded", "Never")
-#: the field that each patch type requires
+#: patch type -> field that it requires
 _PATCHES: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _HOUR: Final = 3600
 _LONGEST: Final = 91 * 24 * _HOUR

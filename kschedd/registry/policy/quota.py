@@ -64,7 +64,7 @@ def _validate_limit(limit: Raw, kind: str, path: str, faults: Faults) -> None:
 
 
 def _compare(of: dict[str, Any], name: str, path: str, faults: Faults) -> None:
-    """Check the limits, defaults and ratio of one resource against each other."""
+    """Check the limits, defaults and ratio of a resource against each other."""
     least, most, default, request = (of.get(field) for field in ("min", "max", "default", "defaultRequest"))
 
     def above(one: Any, other: Any, field: str, shown: Any, words: str) -> None:
@@ -145,7 +145,7 @@ def _applies(scope: str, resource: str) -> bool:
 
 
 def _repeat(fault: FieldError, times: int, faults: Faults) -> None:
-    """Append a fault repeatedly, but at most `ENOUGH` times, because each may be as large as the object."""
+    """Append a fault repeatedly, at most `ENOUGH` times, because each may be as large as the object."""
     faults += [fault] * min(times, max(0, ENOUGH - len(faults)))
 
 

@@ -21,7 +21,7 @@ _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun", "Some", "Unknown")
 _NO_SIDE_EFFECTS: Final = _SIDE_EFFECTS[:2]
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
-# The allowed values of each field, in upstream's order.
+# allowed values of each field, in upstream's order
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "failurePolicy": ("Fail", "Ignore"),
     "matchPolicy": ("Equivalent", "Exact"),
@@ -39,7 +39,7 @@ def validate_webhooks(item: Raw, faults: Faults) -> None:
 
 
 def validate_updated_webhooks(item: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Append the errors of a changed configuration; newer rules apply only if the old configuration met them."""
+    """Append the errors of a changed configuration; newer rules apply only if the old configuration satisfied them."""
     before = old.get("webhooks") or ()
     versions = [hook.get("admissionReviewVersions") or () for hook in before]
     names = [hook.get("name") for hook in before]
@@ -165,9 +165,9 @@ def _validate_wildcard(values: Sequence[str], path: str, called: str, faults: Fa
 def _validate_resources(resources: Sequence[str], path: str, faults: Faults) -> None:
     if not resources:
         faults.append(required(path))
-    all_of: set[str] = set()  # resources selected with every subresource
-    of_all: set[str] = set()  # subresources selected for every resource
-    plain = False  # the last plain resource (without a subresource) decides, as in upstream
+    all_of: set[str] = set()  # resources that are selected with every subresource
+    of_all: set[str] = set()  # subresources that are selected for every resource
+    plain = False  # as in upstream, the last resource without a subresource decides
     for index, text in enumerate(resources):
         here = f"{path}[{index}]"
         if not text:
@@ -221,7 +221,7 @@ def _validate_url(text: str, path: str, faults: Faults) -> None:
 
 
 def _validate_service(service: Raw, path: str, faults: Faults) -> None:
-    # Upstream swaps name and namespace: if one of them is missing, the error has the path of the other.
+    # Upstream's messages swap name and namespace here.
     if not service.get("namespace"):
         faults.append(required(f"{path}.name"))
     if not service.get("name"):

@@ -22,7 +22,7 @@ def _storage_class(old: Raw, new: Raw, faults: Faults) -> None:
         same_value = same_in(old, new, field, type_named("storage.v1.StorageClass"))
         none_now_stated = (
             field == "parameters" and new.get(field) == {} and field not in old
-        )  # upstream distinguishes these two cases
+        )  # upstream distinguishes a missing list and an empty list
         if not same_value or none_now_stated:
             faults.append(forbidden(field, f"updates to {field} are forbidden."))
 
@@ -31,7 +31,7 @@ def _attributes_class(old: Raw, new: Raw, faults: Faults) -> None:
     for field in ("driverName", "parameters"):
         if (old.get(field) or None) != (new.get(field) or None):
             faults.append(forbidden(field, f"updates to {field} are forbidden."))
-    validate_attributes_class(dict(new), faults)  # upstream validates the object again after the change
+    validate_attributes_class(dict(new), faults)  # as in upstream, the object is validated again after the change
 
 
 def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:
@@ -49,7 +49,7 @@ _CLAIM_IMMUTABLE: Final = (
 
 
 def _claim(old: Raw, new: Raw, faults: Faults) -> None:
-    """Check the changes of a claim: it may be bound once, get a missing storage class, and be expanded while bound."""
+    """Check the changes of a claim: binding it once, setting a missing storage class, and expanding it while bound."""
     before, after = dict(old.get("spec") or {}), dict(new.get("spec") or {})
     then, now = _requested(before), _requested(after)
     if not before.get("volumeName"):
@@ -148,7 +148,7 @@ def _volume(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _with_new_labels(then: Any, now: Any) -> Any:
-    """Return the old node affinity; deprecated labels are renamed if the new affinity uses their current names."""
+    """Return the old node affinity, with deprecated labels renamed if the new affinity uses their current names."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         renamed = {name: _with_new_labels(value, now.get(name)) for name, value in then.items()}
         if "key" in then and RENAMED_LABELS.get(then["key"], "") == now.get("key"):

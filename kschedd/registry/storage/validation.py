@@ -89,7 +89,7 @@ def validate_claim(claim: Raw, faults: Faults) -> None:
 
 
 def validate_updated_claim(claim: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Validate an updated claim; a data source may have any group if the old claim had a data source group."""
+    """Validate an updated claim; data sources may have any API group if the old claim's data source had one."""
     before = old.get("spec") or {}
     stated = any("apiGroup" in (before.get(field) or {}) for field in ("dataSource", "dataSourceRef"))
     validate_claim_spec(claim.get("spec") or {}, "spec", faults, any_group=stated)
@@ -105,12 +105,12 @@ _SOURCES: Final = (
 def _validate_volume_source(spec: Raw, name: str, faults: Faults) -> None:
     """Check that there is exactly one source, with its required fields.
 
-    If there are two sources, the later one in upstream's order is rejected.
+    If there are two sources, the later source in upstream's order is rejected.
     """
     stated = [source for source in _SOURCES if spec.get(source) is not None]
     for index, kind in enumerate(stated):
         source = spec[kind]
-        if index and kind != "flexVolume":  # upstream does not reject this source
+        if index and kind != "flexVolume":  # upstream does not reject these second sources
             called = "cephFS" if kind == "cephfs" else kind
             faults.append(forbidden(f"spec.{called}", "may not specify more than 1 volume type"))
             continue
@@ -267,7 +267,7 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
         faults.append(unsupported("volumeBindingMode", mode, _BINDING_MODES))
     _validate_parameters(item.get("parameters") or {}, faults)
     topologies = item.get("allowedTopologies") or ()
-    # Upstream compares each term with one empty term per term, and with all earlier terms.
+    # Upstream compares each term with all earlier terms, and once with an empty term.
     terms: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter({frozenset(): len(topologies)})
     for index, term in enumerate(topologies):
         expressions = term.get("matchLabelExpressions") or ()
@@ -363,7 +363,7 @@ def _validate_token_requests(driver: Raw, faults: Faults) -> None:
 def validate_storage_capacity(item: Raw, faults: Faults) -> None:
     name = item.get("storageClassName") or ""
     faults += [invalid("storageClassName", name, why) for why in dns_subdomain(name)]
-    quantity = item.get("capacity")  # maximumVolumeSize is not validated
+    quantity = item.get("capacity")  # upstream does not validate maximumVolumeSize
     if quantity is not None and nanos(quantity) < 0:
         faults.append(invalid("capacity", quantity, NOT_NEGATIVE))
     validate_label_selector(item.get("nodeTopology"), "nodeTopology", faults)

@@ -107,7 +107,7 @@ def _iscsi(source: Raw, path: str, faults: Faults, persistent: bool) -> None:
 
 
 def initiator_too_long(source: Raw, name: str) -> str:
-    """Return the reason why a volume of this name may not have this iSCSI source; None if it may."""
+    """Return the reason why this iSCSI source is not allowed in a volume of this name, or None."""
     if source.get("initiatorName") is None or len(f"{name}:{source.get('targetPortal') or ''}".encode()) <= 64:
         return ""
     whole = "Total length of <volume name>:<iscsi.targetPortal>"
@@ -261,7 +261,7 @@ def validate_descending(path: str, where: str, faults: Faults) -> None:
 
 
 def validate_not_reserved(path: str, where: str, faults: Faults) -> None:
-    """Check that a relative path does not begin with two dots, which the kubelet uses for its own files."""
+    """Check that a relative path does not begin with two dots, a prefix of the kubelet's own files."""
     validate_descending(path, where, faults)
     if path.startswith("..") and not path.startswith("../"):
         faults.append(invalid(where, path, "must not start with '..'"))

@@ -1,7 +1,7 @@
 """Warnings that kube-apiserver returns for an accepted object.
 
-`creation_warnings` and `update_warnings` examine the stored form of the object. Warnings about the decoding, such as
-unknown fields, come from `kschedd.store.field_validation`.
+`creation_warnings` and `update_warnings` examine the stored form of the object. Warnings about unknown fields are in
+`kschedd.store.field_validation`.
 Source: Kubernetes v1.34, WarningsOnCreate and WarningsOnUpdate of pkg/registry/*/strategy.go, pkg/api/*/warnings.go,
 apimachinery/pkg/util/validation/ip.go.
 """
@@ -88,9 +88,9 @@ def _of_pod(pod: Pod) -> tuple[str, ...]:
     return _once((*named, *pod_warnings(pod.spec, noted)))
 
 
-@lru_cache(64)  # small, because each entry keeps its spec in memory, even after all pods with that spec are gone
+@lru_cache(64)  # small, because each entry keeps its spec in memory
 def _of_spec(spec: PodSpec) -> tuple[str, ...]:
-    """Return the warnings of a spec from the cache: pods with equal specs share one `PodSpec`."""
+    """Return the warnings about a spec from a cache; pods with equal specs share one `PodSpec`."""
     return _once(pod_warnings(spec.raw, {}))
 
 
@@ -118,7 +118,7 @@ def _new_stateful_set(raw: Raw) -> Iterator[str]:
 def _of_claims(raw: Raw, end: str) -> Iterator[str]:
     """Yield the warnings of a StatefulSet's claim templates.
 
-    `end` is the end of the paths in the warnings; updates have another one than creations.
+    `end` is the last part of the paths in the warnings, which differs between creations and updates.
     """
     for index, claim in enumerate((raw.get("spec") or {}).get("volumeClaimTemplates") or ()):
         yield from claim_spec_warnings(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}{end}")

@@ -1,4 +1,4 @@
-"""Warnings about valid fields of pods and pod templates that are deprecated, or have no effect or a surprising one.
+"""Warnings about valid fields of pods and pod templates that are deprecated, ignored, or have surprising effects.
 
 Source: Kubernetes v1.34, pkg/api/pod/warnings.go, pkg/api/node/util.go, pkg/registry/core/pod/strategy.go.
 The functions require specs with their defaults. Raises nothing.
@@ -33,7 +33,7 @@ _ANNOTATIONS: Final[Mapping[str, str]] = {
     "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
     "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
 }
-# in the order in which upstream reports the warnings
+# in the order of upstream's warnings
 REMOVED_VOLUMES: Final[Mapping[str, str]] = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11",
@@ -50,7 +50,7 @@ _SHOWN: Final[Mapping[str, str]] = {"storageos": "storageOS"}
 
 
 def pod_warnings(spec: Raw, annotations: Raw, template: str = "") -> Iterator[str]:
-    """Yield the warnings of the spec of a pod, or of the template at this path."""
+    """Yield the warnings about a pod's spec, or about the template at this path."""
     at = f"{template}.spec" if template else "spec"
     meta = f"{template}.metadata.annotations" if template else "metadata.annotations"
     yield from _node_labels(spec, at)
@@ -101,7 +101,7 @@ def is_warned_of(annotation: str) -> bool:
 
 
 def node_label_warning(key: Any) -> str:
-    """Return the reason why a node label is deprecated; "" if it is not."""
+    """Return the reason why a node label is deprecated, or ""."""
     return _NODE_LABELS.get(key, "")
 
 
@@ -157,7 +157,7 @@ def _volume(volume: Raw, path: str) -> Iterator[str]:
 
 
 def _token_paths(volumes: Any, at: str) -> Iterator[str]:
-    """Yield warnings about files that occur twice in a projected volume, once as a token."""
+    """Yield warnings about files that occur twice in a projected volume, at least once as a token."""
     sources = [
         (index, source)
         for index, volume in enumerate(volumes)

@@ -15,7 +15,7 @@ Raw = Mapping[str, Any]
 
 @attrs.frozen
 class _Path:
-    """A path in a volume, and the source of the file; the source is "" if it is obvious."""
+    """A path in a volume, with the source of its file; "" if the source is obvious."""
 
     path: str
     source: str = ""
@@ -46,7 +46,7 @@ def overlapping_paths(volume: Raw) -> Iterator[str]:
 
 
 def _overlaps(name: str, described: str, paths: Iterable[_Path], before: list[_Path]) -> Iterator[str]:
-    """Yield the warnings about paths that overlap the paths in `before`, and append these paths to `before`."""
+    """Yield the warnings about paths that overlap with paths in `before`, and append them to `before`."""
     for path in paths:
         for other in before:
             if path.overlaps(other):

@@ -1,7 +1,6 @@
 """Validation of HorizontalPodAutoscalers: replicas, the scaled object, metrics and behavior.
 
-An object of autoscaling/v1 is validated as the autoscaling/v2 object to which it is converted, so the paths in messages
-are v2 paths.
+An autoscaling/v1 object is converted to autoscaling/v2 before its validation, so the paths in messages are v2 paths.
 Source: Kubernetes v1.34, pkg/apis/autoscaling/validation/validation.go. The functions require objects that match the
 schema and have their defaults, and append errors to `faults`.
 """
@@ -22,7 +21,7 @@ _LONGEST_PERIOD_S: Final = 1800
 _SELECT_POLICIES: Final = ("Disabled", "Max", "Min")
 _POLICY_TYPES: Final = ("Percent", "Pods")
 _TARGET_TYPES: Final = ("Utilization", "Value", "AverageValue")
-# The field of each type of metric, in upstream's order of validation.
+# field of each type of metric, in upstream's order of validation
 _SOURCES: Final[Mapping[str, str]] = {
     "Object": "object",
     "External": "external",
@@ -41,8 +40,8 @@ def validate_autoscaler(autoscaler: Raw, faults: Faults) -> None:
 def validate_updated_autoscaler(autoscaler: Raw, old: Mapping[str, Any], faults: Faults) -> None:
     """Append the errors of a changed HorizontalPodAutoscaler.
 
-    If the old autoscaler could scale to zero, the new one may, too. Invalid API versions that the old autoscaler
-    contains are accepted.
+    If the old autoscaler could scale to zero, the new one may do so, too. API versions of the old autoscaler are
+    accepted even if they are invalid.
     """
     spec, before = autoscaler.get("spec") or {}, old.get("spec") or {}
     least = 0 if before.get("minReplicas") == 0 else 1
@@ -80,7 +79,7 @@ def validate_autoscaler_status(autoscaler: Mapping[str, Any], faults: Faults) ->
 
 
 def _metrics(spec: Raw) -> list[Raw]:
-    """Return the metrics; for autoscaling/v1 the metric to which its target is converted."""
+    """Return the metrics; for autoscaling/v1, the metric to which its target is converted."""
     percent = spec.get("targetCPUUtilizationPercentage")
     if percent is None:
         return spec.get("metrics") or []
@@ -97,14 +96,14 @@ def _validate_reference(reference: Raw, path: str, faults: Faults) -> None:
 
 
 def _described(metric: Raw) -> Raw:
-    """Return the object that a metric describes; an empty object for other metrics."""
+    """Return the object that a metric describes, or an empty map."""
     source = (metric.get("object") or {}) if metric.get("type") == "Object" else {}
     described: Raw = source.get("describedObject") or {}
     return described
 
 
 def _version_fault(reference: Raw, *, core: bool) -> str:
-    """Return the error in the version of a reference; "" if it is valid. `core` allows the core group."""
+    """Return the error in the version of a reference, or "". `core` allows the core group."""
     stated = reference.get("apiVersion") or ""
     if stated.count("/") > 1:
         return f"unexpected GroupVersion string: {stated}"

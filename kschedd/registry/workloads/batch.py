@@ -44,7 +44,7 @@ def validate_job(job: Raw, faults: Faults) -> None:
 def validate_updated_job(job: Raw, old: Mapping[str, Any], faults: Faults) -> None:
     """Append the errors of a changed Job.
 
-    Prefixed labels are not required if the pods of the old Job lack them, as for Jobs created before 1.27.
+    Prefixed labels are not required if the pods of the old Job lack them (Jobs created before 1.27).
     """
     labels = _template_labels(old.get("spec") or {}) or {}
     prefixed = (CONTROLLER_UID, JOB_NAME) if CONTROLLER_UID in labels and JOB_NAME in labels else ()
@@ -204,7 +204,7 @@ def _validate_indexed(spec: Raw, path: str, faults: Faults) -> None:
 # --- CronJobs ------------------------------------------------------------------------------------------------------
 
 _POLICIES: Final = ("Allow", "Forbid", "Replace")
-_LONGEST_NAME: Final = 52  # a Job's name has eleven additional characters
+_LONGEST_NAME: Final = 52  # maximum length of a CronJob's name; its Jobs' names have eleven more characters
 
 
 def validate_cron_job(item: Raw, faults: Faults) -> None:
@@ -217,7 +217,7 @@ def validate_cron_job(item: Raw, faults: Faults) -> None:
 def validate_updated_cron_job(item: Raw, old: Mapping[str, Any], faults: Faults) -> None:
     """Append the errors of a changed CronJob, except in its name, an unchanged time zone, or a zone in its schedule.
 
-    A zone in the schedule is accepted only if the old schedule had one.
+    A zone in the schedule is accepted only if the old schedule contained one.
     """
     _validate_cron_job(item, old.get("spec") or {}, faults)
 
@@ -254,9 +254,9 @@ def _validate_cron_job(item: Raw, old: Mapping[str, Any], faults: Faults) -> Non
 def _validate_schedule(schedule: str, zone: str | None, faults: Faults, *, zone_before: bool) -> None:
     """Validate a schedule.
 
-    The schedule may contain a time zone only if the previous schedule contained one, although upstream can parse it.
+    A time zone in the schedule is allowed only if the previous schedule contained one.
     """
-    # Imported on demand, because most clusters have no CronJobs.
+    # imported on demand, because most clusters have no CronJobs
     from kschedd.api.cron_schedule import ScheduleError, parse_schedule
 
     try:

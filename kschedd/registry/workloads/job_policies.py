@@ -139,7 +139,7 @@ def _validate_success_rule(rule: Raw, completions: int, path: str, faults: Fault
 
 
 class IndexesError(ValueError):
-    """A list of indexes cannot be parsed; the message is upstream's."""
+    """The error for a list of indexes that cannot be parsed, with upstream's message."""
 
 
 _NUMBER: Final = re.compile("[+-]?[0-9]{1,18}", re.ASCII)

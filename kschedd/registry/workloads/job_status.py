@@ -34,7 +34,7 @@ def validate_job_status(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 class _Change:
-    """The change that a write makes to a Job's status."""
+    """A change of a Job's status."""
 
     def __init__(self, old: Raw, new: Raw) -> None:
         self.spec: Raw = new.get("spec") or {}
@@ -49,7 +49,7 @@ class _Change:
         return any(not same_in(self.before, self.after, field, type_named("batch.v1.JobStatus")) for field in fields)
 
     def state(self, *kinds: str) -> bool:
-        """Return whether a condition of one of these types becomes true or stops being true."""
+        """Return whether a condition of one of these types changes to or from True."""
         return any((kind in self.was) is not (kind in self.now) for kind in kinds)
 
 
@@ -91,7 +91,7 @@ def _times(change: _Change, faults: Faults) -> None:
 
 
 def _conditions_with_reasons(change: _Change, faults: Faults) -> None:
-    # The reason of a failure is checked only if its indexes change, because the reason itself is immutable.
+    # A failure's reason is immutable, so it is checked only if the failed indexes change.
     failed = change.state("Failed") or change.of("failedIndexes")
     complete = change.state("Complete", "SuccessCriteriaMet")
     for kind, reason, changes in (("Failed", "FailureTarget", failed), ("Complete", "SuccessCriteriaMet", complete)):
@@ -119,7 +119,7 @@ def _finished(change: _Change, faults: Faults) -> None:
 def _indexes(change: _Change, faults: Faults) -> None:
     completed, failed = change.after.get("completedIndexes") or "", change.after.get("failedIndexes")
     completions, limit = change.spec.get("completions"), change.spec.get("backoffLimitPerIndex")
-    # For the completed indexes "" equals an absent value, but not for the failed indexes.
+    # For completed indexes, "" equals an absent value; for failed indexes, it does not.
     other_completed = (change.before.get("completedIndexes") or "") != completed
     other_failed = change.before.get("failedIndexes") != failed
     if other_completed and completions is not None:
@@ -158,7 +158,7 @@ def _intervals(text: str, completions: int) -> list[tuple[int, int]]:
 
 
 def _overlap(ones: list[tuple[int, int]], others: list[tuple[int, int]]) -> int | None:
-    """Return the first index that both ascending lists contain; None if there is none."""
+    """Return the first index that is in both ascending lists, or None."""
     at = there = 0
     while at < len(ones) and there < len(others):
         (first, last), (other_first, other_last) = ones[at], others[there]
@@ -196,7 +196,7 @@ def _transitions(change: _Change, faults: Faults) -> None:
     for kind in ("Failed", "Complete", "FailureTarget"):
         if kind in change.was and kind not in change.now:
             faults.append(without_value(_CONDITIONS, f"cannot disable the terminal {kind}=True condition"))
-    # A Job with completions equal to its parallelism can be scaled down.
+    # A Job can be scaled down if its completions equal its parallelism.
     elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
     for field in ("failed", "succeeded"):
         count = after.get(field) or 0
@@ -215,7 +215,7 @@ def _transitions(change: _Change, faults: Faults) -> None:
 
 
 def _start_changed(change: _Change, faults: Faults) -> None:
-    if change.spec.get("suspend") or "Suspended" in change.was:  # a resumed Job has a new start time
+    if change.spec.get("suspend") or "Suspended" in change.was:  # a Job that was resumed has a new start time
         return
     how = "modified" if change.after.get("startTime") else "removed"
     faults.append(required("status.startTime", f"startTime cannot be {how} for unsuspended job"))

@@ -1,8 +1,8 @@
 """Validation of Workload and PodGroup (scheduling.k8s.io/v1alpha2), with the messages of kube-apiserver 1.36.
 
-The specs must have the right types, and their templates must have unique names. Changes are not checked here, because
-the schemas make all fields immutable. An absent number counts as 0 and an absent text as "", so a gang of 0 pods counts
-as a gang without a number.
+The specs must have correct types, and their templates must have unique names. Changes are not checked here, because the
+schemas make all fields immutable. An absent number is treated as 0 and an absent text as "", so a gang of 0 pods is
+treated as a gang without a number.
 
 Source: Kubernetes v1.36, apis/scheduling/validation, apis/scheduling/v1alpha2/zz_generated.validations.go;
 apimachinery/pkg/api/validate (Union, RequiredValue, Minimum, the formats of names).

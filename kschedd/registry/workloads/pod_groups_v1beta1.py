@@ -1,6 +1,6 @@
 """Validation of Workload and PodGroup (scheduling.k8s.io/v1beta1, v1alpha3), with the messages of kube-apiserver 1.37.
 
-The specs must have the right types, and their templates must have unique names. In an existing object, only minCount
+The specs must have correct types, and their templates must have unique names. In an existing object, only minCount
 may change.
 
 Source: Kubernetes v1.37, apis/scheduling/validation, apis/scheduling/v1beta1/zz_generated.validations.go;

@@ -64,7 +64,7 @@ _FIXED_OF_JOB: Final = (
 
 
 def _directed(template: Raw, by: Raw) -> Raw:
-    """Return a template with the other template's scheduling directives, which may change until a Job starts."""
+    """Return a template with the scheduling directives of the other template; these may change until a Job starts."""
     meta, spec = _taking(template.get("metadata"), by.get("metadata"), ("labels", "annotations")), template.get("spec")
     now: Raw = by.get("spec") or {}
     spec = _taking(spec, now, ("nodeSelector", "tolerations", "schedulingGates"))
@@ -77,7 +77,7 @@ def _directed(template: Raw, by: Raw) -> Raw:
 
 
 def _taking(one: Raw | None, other: Raw | None, fields: tuple[str, ...]) -> dict[str, Any]:
-    """Return `one` with these fields from `other`; fields that are absent in `other` are removed."""
+    """Return `one` with these fields from `other`; a field that `other` lacks is removed."""
     taken = {field: (other or {}).get(field) for field in fields}
     held = {**(one or {}), **taken}
     return {field: value for field, value in held.items() if value is not None}

@@ -34,7 +34,7 @@ def _validate_counts(spec: Raw, faults: Faults, *fields: str) -> None:
 def _validate_template(spec: Raw, faults: Faults, without_deadline: str = "ReplicaSet") -> None:
     """Validate the template of pods that are always restarted; `without_deadline` is the kind in upstream's message."""
     template = spec.get("template") or {}
-    if without_deadline == "StatefulSet":  # upstream validates the metadata, and then the whole template once more
+    if without_deadline == "StatefulSet":  # upstream validates the metadata, and then the whole template again
         validate_template_meta(template, "spec.template", faults)
     validate_template(template, "spec.template", faults)
     _validate_ends(template.get("spec"), faults, without_deadline)
@@ -54,7 +54,7 @@ def validate_template(template: Raw, path: str, faults: Faults) -> None:
     """Validate a pod template."""
     validate_template_meta(template, path, faults)
     pod = template.get("spec")
-    if pod is None:  # the defaults are valid, but there are no containers
+    if pod is None:  # there are no containers, so defaults cannot be invalid
         faults.append(required(f"{path}.spec.containers"))
         return
     faults += validate_pod_spec(pod, f"{path}.spec", template=True)
@@ -114,7 +114,7 @@ def _mismatch(spec: Raw, faults: Faults) -> None:
 def validate_replica_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
     _validate_counts(spec, faults, "replicas", "minReadySeconds")
-    if _validate_selected(spec, "deployment", faults):  # upstream uses this name for both kinds
+    if _validate_selected(spec, "deployment", faults):  # upstream's messages contain this name for both kinds
         _validate_template(spec, faults)
 
 
@@ -161,7 +161,7 @@ def validate_share(share: int | str | None, path: str, faults: Faults) -> None:
 
 
 def _amount(share: int | str | None) -> int:
-    """Return the number, or the number of percent; 0 for any other value."""
+    """Return the number, or the number of the percentage; 0 for any other value."""
     if not isinstance(share, str):
         return share or 0
     text = share if percent(share) else share[:-1]
@@ -225,9 +225,9 @@ def _validate_partition(kind: str, rolling: Raw, path: str, faults: Faults) -> N
 
 
 def _with_identity(spec: Raw) -> Raw | None:
-    """Return the template in the form of its pods: with their host name, and with a volume for each claim template.
+    """Return the template with the host name of its pods, and with a volume for each claim template.
 
-    The volume of a claim replaces a volume of the same name.
+    The volume of a claim template replaces a volume of the same name.
     """
     template: Raw | None = spec.get("template")
     pod = (template or {}).get("spec")
