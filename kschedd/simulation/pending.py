@@ -8,14 +8,18 @@ from kschedd.simulation.engine import Engine
 _NEVER: Final = 1 << 62
 
 
-def pending_pods(engine: Engine) -> list[Pod]:
-    """Return the pods whose scheduler name has a profile, in the order of their creation."""
-    found = [
+def pods_without_node(engine: Engine) -> list[Pod]:
+    """Return the pods of all schedulers that have no node and are neither finished nor being deleted."""
+    return [
         pod
         for pod in engine.store.list("Pod")
         if isinstance(pod, Pod) and not pod.node_name and not pod.finished and not pod.deletion_timestamp
     ]
-    mine = [pod for pod in found if engine.machine.responsible(pod.scheduler_name)]
+
+
+def pending_pods(engine: Engine) -> list[Pod]:
+    """Return the pods without a node whose scheduler name has a profile, in the order of their creation."""
+    mine = [pod for pod in pods_without_node(engine) if engine.machine.responsible(pod.scheduler_name)]
     return sorted(mine, key=lambda pod: (_since(engine, pod), pod.key))
 
 

@@ -78,7 +78,7 @@ def test_a_long_plan_begins_with_counts_and_ends_with_its_result(cluster: Scenar
     pending = sum(not pod["to"] for pod in found["pods"])
     assert (workload["name"], workload["pods"], workload["pending"]) == ("Deployment default/web", 42, pending)
     assert sum(zone["after"] for zone in found["summary"]["zones"]) == 42 - pending
-    assert found["result"] == {"complete": True, "pending": pending}
+    assert found["result"] == {"complete": True, "pending": pending, "others_pending": 0}
     assert lines[-1] == f"complete: {pending} pods stay pending, and no work is left"
 
 
@@ -95,3 +95,11 @@ def test_a_plan_says_that_scheduling_is_paused(cluster: ScenarioCluster) -> None
     cluster.do("pause", "")
     found = cluster.do("plan scale deployment web --replicas 1", "")
     assert found.splitlines()[-1] == "Scheduling is paused between two attempts; `kschedd resume` continues it."
+
+
+def test_pods_that_were_pending_before_are_named_apart(cluster: ScenarioCluster) -> None:
+    spec = "{schedulerName: other, containers: [{name: a, image: a}]}"
+    cluster.do("apply", f"{{apiVersion: v1, kind: Pod, metadata: {{name: idle}}, spec: {spec}}}")
+    assert cluster.do("plan scale deployment web --replicas 1", "").splitlines()[-1] == (
+        "complete: no pod stays pending because of the change (1 other pod is pending as before), and no work is left"
+    )

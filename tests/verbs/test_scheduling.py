@@ -92,7 +92,7 @@ def test_explain_of_nobody(typed) -> None:
 def test_the_queue(typed) -> None:
     assert typed("queue") == 0
     counts, _, head, row = typed.out.splitlines()
-    assert counts == "active 0 - backoff 0 - unschedulable 1 - gated 0 - in flight 0 - 1 at Permit"
+    assert counts == "1 pod: active 0 - backoff 0 - unschedulable 1 - gated 0 - in flight 0 - 1 at Permit"
     assert head.split() == ["POD", "PLACE", "PRIORITY", "ATTEMPTS", "SINCE", "PLUGINS", "MESSAGE"]
     assert row.split() == ["default/web-1", "unschedulable", "0", "2", "95s", "NodeResourcesFit"]
 
@@ -131,7 +131,7 @@ def test_status_weights_decisions_waiting(typed) -> None:
     assert "Journal:    off (in memory)\n" in typed.out
     assert "On the way: 1 at Permit\n" in typed.out
     assert "Scheduled:  4 pods since the start\n" in typed.out
-    assert "Queue:      active 0 - backoff 0 - unschedulable 1 - gated 0 - in flight 0\n" in typed.out
+    assert "Queue:      1 pod: active 0 - backoff 0 - unschedulable 1 - gated 0 - in flight 0\n" in typed.out
     typed("weights")
     assert typed.out.splitlines()[2].split() == ["default-scheduler", "TaintToleration", "3"]
     typed("decisions")

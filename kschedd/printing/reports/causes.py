@@ -101,7 +101,7 @@ def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle, 
         for group in groups
     )
     table = Table(("PODS", "CODE", "CAUSE", "WORKLOADS"), rows)
-    pods = "1 pending pod" if count == 1 else f"{count:,} pending pods"
+    pods = "1 pending pod without a node" if count == 1 else f"{count:,} pending pods without a node"
     causes = "1 cause" if len(groups) == 1 else f"{len(groups)} causes"
     pods += f" and {missing:,} not created" if missing else ""
     if not searched:

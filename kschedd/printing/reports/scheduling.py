@@ -32,6 +32,12 @@ def counts_text(counts: Raw, style: TerminalStyle) -> str:
     return style.plain(" · ").join(f"{place.replace('_', ' ')} {counts[place]}" for place in shown)
 
 
+def queue_text(counts: Raw, style: TerminalStyle) -> str:
+    """Return the counts on one line after their sum: `3 pods: active 3 · backoff 0 · ...`."""
+    total = sum(counts[place] for place in PLACES if place in counts)
+    return f"{total} {'pod' if total == 1 else 'pods'}: {counts_text(counts, style)}"
+
+
 def queue_table(pods: Sequence[Raw]) -> Table:
     rows = []
     for pod in pods:
@@ -200,7 +206,7 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
         ("Objects", _objects(info.get("objects") or {}, style)),
         ("Nodes", _text(status.get("nodes"))),
         ("Pods", f"{_text(status.get('pods'), '0')} on nodes or on their way to one"),
-        ("Queue", counts_text(_counts(status), style)),
+        ("Queue", queue_text(_counts(status), style)),
         ("On the way", on_the_way_text(status, style)),
         ("Scheduled", f"{_text(status.get('scheduled'), '0')} pods since the start"),
         ("Failed", f"{_text(status.get('failed_attempts'), '0')} attempts"),

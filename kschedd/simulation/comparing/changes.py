@@ -20,6 +20,7 @@ from kschedd.cache.table import CPU, MEMORY, NodeTable
 from kschedd.log.log import Log
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulation.engine import Engine
+from kschedd.simulation.pending import pods_without_node
 from kschedd.simulation.placements import PlacementSummary, PodPlacement, summarized, workload_name, zone_of
 from kschedd.store.eviction import covers
 from kschedd.store.objects.log import DELETED, WatchEvent
@@ -113,6 +114,7 @@ class DiffAnswer:
         Sequence[BlockingBudget], "PodDisruptionBudgets that keep these pods on nodes cordoned in the fork"
     ]
     elapsed_s: float
+    pending: Annotated[int, "pods of the whole cluster that have no node now"]
     summary: Annotated[PlacementSummary, "counts of the pods in `pods`, before and after"]
 
 
@@ -155,6 +157,7 @@ def changes(engine: Engine, start: ForkStart, log: Log) -> DiffAnswer:
         [UsageChange(name, before, now[name]) for name, before in start.usage.items()],
         _blocking_budgets(engine, {change.name for change in nodes}),
         engine.elapsed,
+        len(pods_without_node(engine)),
         _summary(engine, pods, of_nodes),
     )
 

@@ -81,8 +81,8 @@ def _planned(
     fails = [line for line in dict.fromkeys("".join(complaints).splitlines()) if line.startswith("error")]
     done = is_different(diff) or not status  # if the verb failed without a change, only its error is printed
     largest = list(_largest(inner, diff))
-    at_rest = ended["at_rest"]
-    result = {"complete": at_rest and not fails, "pending": len(without_place(diff))}
+    at_rest, others = ended["at_rest"], diff["pending"] - len(without_place(diff))
+    result = {"complete": at_rest and not fails, "pending": len(without_place(diff)), "others_pending": others}
     answer = {**diff, "errors": fails, "at_rest": at_rest, "largest": largest, "result": result}
     if not write_answer(session, options.output, answer) and done:
         session.write(diff_text(diff, session.style, options.limit))
@@ -118,6 +118,9 @@ def _result_text(result: dict[str, Any], *, at_rest: bool, within: str) -> str:
     """Return a line about the remaining work, and whether the placements are final."""
     pending = result["pending"]
     left = f"{pending} {'pod stays' if pending == 1 else 'pods stay'} pending" if pending else "no pod stays pending"
+    if others := result["others_pending"]:  # they are not in the plan, because it does not change them
+        as_before = "1 other pod is" if others == 1 else f"{others} other pods are"
+        left += f" because of the change ({as_before} pending as before)"
     if not at_rest:
         return f"incomplete: {left} after {within} of virtual time, but work goes on; use --within to run longer\n"
     if not result["complete"]:

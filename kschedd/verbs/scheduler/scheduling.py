@@ -8,12 +8,12 @@ from kschedd.api.text.similar import allowed_names
 from kschedd.printing.reports.daemon_state import clients_table, limits_table
 from kschedd.printing.reports.scheduling import (
     PLACES,
-    counts_text,
     history_table,
     on_the_way_text,
     plugin_costs_table,
     profiles_of,
     queue_table,
+    queue_text,
     status_text,
     stays_text,
     waiting_table,
@@ -73,7 +73,7 @@ def queue(session: VerbSession, options: argparse.Namespace) -> int:
     if write_answer(session, options.output, answer):
         return 0
     note_if_paused(session)
-    counts = counts_text(answer["counts"], session.style)
+    counts = queue_text(answer["counts"], session.style)
     if not what:
         on_the_way = on_the_way_text(session.daemon.call("scheduler.status"), session.style)
         counts += session.style.plain(f" · {on_the_way}") if on_the_way else ""
