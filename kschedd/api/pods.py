@@ -539,19 +539,24 @@ class Pod(Object):
         return self.phase in FINISHED
 
     @property
+    def _shared_status(self) -> Raw | None:
+        """The status, which no caller may return; read-only pods do not copy it."""
+        return self.raw.get("status")
+
+    @property
     def requests(self) -> Resources:
         """The pod's current resource requests on its node: `cpu` in thousandths of a core, `memory` in bytes.
 
         During an in-place resize, these requests may exceed those in the spec.
         """
-        status = self.raw.get("status")
+        status = self._shared_status
         if resizes(self.signature.spec.raw, status):
             return pod_requests(self.signature.spec.raw, status)
         return self.signature.spec.requests
 
     @property
     def nonzero_requests(self) -> tuple[int, int]:
-        status = self.raw.get("status")
+        status = self._shared_status
         if resizes(self.signature.spec.raw, status):
             return pod_nonzero_requests(self.signature.spec.raw, status)
         return self.signature.spec.nonzero_requests
@@ -559,16 +564,16 @@ class Pod(Object):
     @property
     def reports_resources(self) -> bool:
         """True if the pod's requests may differ from the requests of the spec."""
-        return resizes(self.signature.spec.raw, self.raw.get("status"))
+        return resizes(self.signature.spec.raw, self._shared_status)
 
     @property
     def resize_deferred(self) -> bool:
         """True if the pod's node currently has too few free resources to resize the pod."""
-        return why_resize_pends(self.raw.get("status") or {}) == "Deferred"
+        return why_resize_pends(self._shared_status or {}) == "Deferred"
 
     def counted(self, rules: ResizeRules) -> "Counted":
         """Return the pod's requests as they are counted on its node under these rules."""
-        spec, status = self.signature.spec, self.raw.get("status")
+        spec, status = self.signature.spec, self._shared_status
         if not resizes(spec.raw, status):
             return spec
         return CountedRequests(pod_requests(spec.raw, status, rules), pod_nonzero_requests(spec.raw, status, rules))

@@ -49,6 +49,12 @@ class _Twin(_ReadOnly):
             Object.__dict__["raw"].__set__(self, found)
         return found
 
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations, without a copy of the whole manifest."""
+        found: Mapping[str, str] = frozen((_raw_of(self).get("metadata") or {}).get("annotations") or {})
+        return found
+
 
 class ReadOnlyObject(_Twin, Object):
     __slots__ = ()
@@ -60,6 +66,11 @@ class ReadOnlyNode(_Twin, Node):
 
 class ReadOnlyPod(_Twin, Pod):
     __slots__ = ()
+
+    @property
+    def _shared_status(self) -> Mapping[str, Any] | None:
+        found: Mapping[str, Any] | None = _raw_of(self).get("status")
+        return found
 
 
 class _ReadOnlySpec(_ReadOnly, PodSpec):
