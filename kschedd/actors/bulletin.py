@@ -1,4 +1,4 @@
-"""Bulletin: notifies tasks of changes of the debugger; each task then queries the debugger's owner for the state.
+"""Bulletin: notifies tasks of changes of the debugger; the tasks then read the debugger's state.
 
 Publishing never waits. A slow task receives only the number of the latest change.
 """
@@ -24,19 +24,19 @@ class Bulletin:
             event.set()
 
     async def wait_past(self, number: int) -> int:
-        """Wait until the current number differs from `number`; return the current number."""
+        """Wait until the current number differs from `number`; return it."""
         await trio.lowlevel.checkpoint()
         while self.number == number:
             await self._event.wait()
         return self.number
 
     async def wait_stopped(self, after: int) -> None:
-        """Wait until a change after that number has stopped scheduling, and effects before the stop were sent."""
+        """Wait until a later change than `number` has stopped scheduling, and the effects before the stop were sent."""
         while not (self.stopped and self.number > after):
             await self.wait_past(self.number)
 
     async def wait_stopped_or_idle(self, after: int, until_idle: Callable[[], Awaitable[None]], limit_s: float) -> None:
-        """Wait until scheduling stops, but only until `until_idle` returns or `limit_s` seconds have passed."""
+        """Wait until scheduling stops, `until_idle` returns, or `limit_s` seconds have passed."""
         with trio.move_on_after(limit_s):
             async with trio.open_nursery() as either:
 

@@ -1,12 +1,11 @@
 """The cluster's time in seconds since the epoch, as in API objects. It never goes back.
 
-The clock runs at the speed of real time or N times as fast, or it stands still until it is moved (`speed` 0: virtual
-time). Real time comes from Trio's clock, so setting the machine's clock while the daemon runs has no effect here. With
-Trio's mock clock, real time is mock time. Tasks wait for a time of the cluster with `move_on_at`, which follows each
-change of the clock. Waits that do not belong to the cluster (sockets, disks, limits of plugins and extenders) use
-Trio's deadlines.
+The clock runs at the speed of real time or N times as fast; with `speed` 0 (virtual time) it only moves on request.
+Real time is Trio's clock, so setting the machine's clock while the daemon runs has no effect. With Trio's mock clock,
+real time is mock time. Tasks wait for a cluster time with `move_on_at`, which respects changes of the clock. Waits that
+do not depend on cluster time (sockets, disks, limits of plugins and extenders) use Trio's deadlines.
 
-The clock is created within a Trio run, and may be used only by the tasks of that run, not by worker threads.
+Create the clock within a Trio run; only tasks of this run may use it.
 """
 
 import math
@@ -21,7 +20,7 @@ import trio
 from kschedd.queue.entry import SECOND
 
 REAL: Final = 1.0  # as fast as real time
-VIRTUAL: Final = 0.0  # speed at which time stands still until it is moved
+VIRTUAL: Final = 0.0  # speed at which time only moves on request
 
 
 @attrs.define(eq=False)
@@ -32,8 +31,7 @@ class Clock:
     # the machine's time (since the epoch) when Trio's clock was 0; None: the clock is compared with no machine
     _machine_s: float | None = attrs.field(default=None, kw_only=True)
     _waits: dict[trio.CancelScope, float] = attrs.field(factory=dict, init=False)  # the end of each wait
-    # `trio.current_time` would look up the run and its clock at each call, but the time is read about five times per
-    # pod.
+    # Faster than `trio.current_time`; the time is read about five times per pod.
     _trio_s: Callable[[], float] = attrs.field(factory=lambda: trio.lowlevel.current_clock().current_time, init=False)
 
     @classmethod
@@ -44,7 +42,7 @@ class Clock:
 
     @property
     def is_virtual(self) -> bool:
-        """True if time stands still until it is moved."""
+        """True if the time only moves on request."""
         return self.speed == VIRTUAL
 
     def now(self) -> float:
@@ -61,19 +59,19 @@ class Clock:
         return round(self.now() * SECOND)
 
     def deadline(self, at_s: float | None) -> float:
-        """Return a time of this clock as a Trio deadline, valid until the clock is changed; None means never."""
+        """Return a cluster time as a Trio deadline, valid until the clock is changed; None means never."""
         if at_s is None or at_s == math.inf:
             return math.inf
         if self.speed == REAL:
             return self._origin + at_s - self._base_s
         if self.speed == VIRTUAL:
             return math.inf if at_s > self._base_s else -math.inf
-        # One float step later: when the deadline has passed, a rounding error must not leave `now` before `at_s`.
+        # One float step later, so that after the deadline a rounding error cannot leave `now` before `at_s`.
         return self._origin + (at_s + math.ulp(at_s) - self._base_s) / self.speed
 
     @contextmanager
     def move_on_at(self, at_s: float | None) -> Iterator[trio.CancelScope]:
-        """Cancel the body when the cluster's time reaches `at_s` in any way; with None, never cancel it."""
+        """Cancel the body when the cluster's time reaches `at_s`; with None, never cancel it."""
         with trio.CancelScope(deadline=self.deadline(at_s)) as scope:
             if at_s is None or at_s == math.inf:
                 yield scope
@@ -90,7 +88,7 @@ class Clock:
         return min((at_s for at_s in self._waits.values() if at_s > now), default=None)
 
     def set_speed(self, speed: float) -> None:
-        """Set the speed at which time passes from now on; with 0, time stands still."""
+        """Set the speed at which time passes; with 0, it only moves on request."""
         assert speed >= 0, "time does not go back"
         self._base_s, self._origin, self.speed = self.now(), trio.current_time(), speed
         self._rearm()

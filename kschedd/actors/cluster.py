@@ -1,6 +1,6 @@
 """The interface of a running cluster for callers that are not actors: sockets, benchmarks, tests.
 
-Every call queries an actor, which owns the state, and awaits the reply. This class stores no state.
+Every call queries an actor and awaits the reply. This class stores no state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,15 +35,15 @@ from kschedd.store.set_aside import SetAside
 T = TypeVar("T")
 
 _ROUNDS: Final = 5  # number of rounds: for a claim, its volume, the binding of both, and its completion
-_REST_S: Final = 5.0  # longest time in seconds that a snapshot waits for work in progress in virtual time
+_REST_S: Final = 5.0  # maximum time in seconds to wait for work in progress in virtual time
 
 
 @attrs.frozen(eq=False)
 class LiveCluster:
     """References to the actors of a running cluster.
 
-    `journal` is the path of the journal's file; None if there is no journal. `epoch` identifies the history of the
-    store: a resourceVersion is meaningful only within one history.
+    `journal` is the path of the journal's file; None if there is no journal. `epoch` identifies the history to which
+    resourceVersions belong.
     """
 
     store: ClusterApi
@@ -56,12 +56,12 @@ class LiveCluster:
     epoch: str
     started_s: float
     time: TimeControl
-    stops: Bulletin  # bulletin with the numbers of the debugger's changes
+    stops: Bulletin  # numbers of the debugger's changes
     run_recording: RunRecording
-    _controllers: Sequence[ControllerActor] = ()  # controllers, which are read only between two of their turns
-    _set_aside: Sequence[SetAside] = ()  # objects from the journal that the store did not restore
+    _controllers: Sequence[ControllerActor] = ()  # actors of the controllers, which may be read only between two turns
+    _set_aside: Sequence[SetAside] = ()  # objects from the journal that were not restored
     _api_calls: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
-    courtesy: Courtesy = attrs.field(factory=Courtesy)  # gives small requests priority over the actors' work
+    courtesy: Courtesy = attrs.field(factory=Courtesy)  # lets small requests run before the actors' work
     _of_forks: list[Callable[[], Sequence[Controller]]] = attrs.field(factory=list)
 
     def recording(self) -> RecordingState | None:
@@ -86,14 +86,14 @@ class LiveCluster:
         return found
 
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
-        """Run a function over the controllers and the objects, between two turns of any controller."""
+        """Run a function on the controllers and the objects, between two turns of the controllers."""
         actors = self._controllers
         return await self.store.do(lambda store: question([each.controller for each in actors], store))
 
     async def run_controllers(self) -> None:
-        """Wait until the controllers have handled all writes so far and the writes that result from them.
+        """Wait until the controllers have handled all writes so far, and the writes that result from them.
 
-        Other clients may also write, so the call ends after a few rounds even if there are always new writes.
+        Other clients may also write, so the call ends after a few rounds.
         """
         version = -1
         for _ in range(_ROUNDS):
@@ -109,20 +109,20 @@ class LiveCluster:
         of_scheduler: Callable[[SchedulingDriver], Any],
         of_log: Callable[[Log], Any],
     ) -> tuple[Any, Any, Any]:
-        """Query queue, scheduler and log one after the other, so that no answer is older than the previous one."""
+        """Query queue, scheduler and log one after the other; each answer is as recent as the previous one or newer."""
         queries = ((self.queue, of_queue), (self.scheduler, of_scheduler), (self.log, of_log))
         queue, scheduler, log = await query_in_turn(*queries)
         return queue, scheduler, log
 
     @property
     def engine(self) -> None:
-        """None, because the actors hold the state."""
+        """None, because actors have the state."""
 
     async def snapshot(self, *, reading: bool = False) -> ClusterSnapshot:
-        """Return the state from which a fork continues. Each owner's part blocks the loop for a few milliseconds.
+        """Return the state from which a fork continues. Each actor's part blocks the event loop for a few milliseconds.
 
-        `reading` is true if the fork's engine is only read. In virtual time, the call first waits for work in progress,
-        so that the fork and the cluster continue from the same state. The wait is limited.
+        `reading` is true if the fork will not schedule. In virtual time, work in progress is completed first, so that
+        the fork and the cluster continue from the same state. The wait is limited.
         """
         if self.clock.is_virtual:
             with trio.move_on_after(_REST_S):
@@ -141,11 +141,11 @@ class LiveCluster:
             return ClusterSnapshot(driver, queue, controllers, store, now, now, next_leftover_s, fresh, reading)
 
     def fork_with(self, controllers: Callable[[], Sequence[Controller]]) -> None:
-        """Create new controllers for a fork, because this cluster's controllers belong to actors."""
+        """Create new controllers for a fork, because actors use the controllers of this cluster."""
         self._of_forks.append(controllers)
 
     async def end(self) -> None:
-        """Shut the actors down in order, each after it has finished the work that it accepted."""
+        """Shut the actors down in order, each after it has finished its accepted work."""
         await self.store.end_watches()
         ways: tuple[Any, ...] = (self.scheduler, self.queue, self.log, self.store)
         for way in ways:

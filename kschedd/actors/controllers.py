@@ -2,15 +2,14 @@
 
 Receives: notifications from its watch, and its own timer. Sends: one request to the store for each turn. In a turn, the
 controller reads the objects and its writes are executed, without other writes in between. A controller therefore never
-acts on outdated state. The events of its own writes arrive in the next turn. Between two writes, and between two steps
-of reading, other tasks run on the event loop. If the reading takes long without interruption, a pause follows the turn.
-The next turn then finds more changes, and processes them together. In virtual time there is no pause: virtual time
-moves on only when no task has work, and a pausing controller has work.
+acts on outdated state. The events of its own writes arrive in the next turn. Between two writes or two steps of
+reading, other tasks run on the event loop. If a turn takes long, a pause follows. The next turn then finds more changes
+and processes them together. In virtual time there is no pause, because the time could not advance during it.
 
 Owns: its Controller. Ends: when the store closes the watch. Fails: the controller handles rejected writes. Any other
-exception is a fault of an object, which is recorded in the controller's ledger and retried later. If the journal could
-not persist the controller's writes, the controller's state is wrong. A new controller then starts from the stored
-objects once the store accepts writes again.
+exception is a fault of an object; it is recorded, and the object is retried later. If the journal cannot persist a
+controller's writes, the controller's state is wrong. When the store accepts writes again, a new controller starts from
+the stored objects.
 """
 
 import copy
@@ -37,12 +36,12 @@ from kschedd.store.journal.format import JournalError
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.trial import Changes
 
-_LARGE = 1_000  # number of items from which a collection of a pod or node is large
+_LARGE = 1_000  # minimum number of items of a large list or map
 _COLLECTIONS = ("labels", "annotations", "finalizers", "ownerReferences")
 _TRIES = 5
 _MOST = 500  # maximum number of events in a turn, which blocks the store
-_LONG_S = 0.02  # duration of reading in seconds after which the controller pauses, to leave the store to other tasks
-_REST = 3  # length of the pause, as a multiple of the reading's duration
+_LONG_S = 0.02  # minimum duration of a turn's reading, in seconds, after which the controller pauses
+_REST = 3  # length of the pause, as a multiple of the reading time
 _LONGEST_REST_S = 1.0
 
 
@@ -53,7 +52,7 @@ class ControllerActor:
     _clock: Clock
     _watch: ClusterWatch | None = attrs.field(default=None, init=False)
     _given: Sequence[WatchEvent] = attrs.field(default=(), init=False)  # events of the unfinished turn
-    # Seconds of reading in the latest turn, before the first pause
+    # seconds of reading in the latest turn, before its first pause
     _looked_s: float = attrs.field(default=0.0, init=False)
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
     _begun: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the watch has begun, or has ended
@@ -80,11 +79,11 @@ class ControllerActor:
         """Wait until the controller has handled all events up to this version, or until it has ended."""
         await self._begun.wait()
         while (watch := self._watch) is not None and self._handled < version and (self._at_work or watch.behind):
-            self._bell.ring()  # notify also of events that do not concern the controller
+            self._bell.ring()  # also for events that do not concern the controller, so that `until_handled` returns
             await self._turns.park()
 
     def state(self, store: ClusterWriter) -> Generator[None, None, ControllerState]:
-        """Return a copy of the controller and its progress, created in steps; no write may happen between the steps."""
+        """Return a copy of the controller and its progress, created in steps without writes in between."""
         watch = self._watch
         if watch is None:
             first, version = listed(store, self._controller.kinds), store.version
@@ -143,10 +142,10 @@ class ControllerActor:
         yield from steps
 
     async def _turn_aside(self, events: Sequence[WatchEvent]) -> bool:
-        """Run a turn on a fork of the store in a thread, for writes whose validation takes long.
+        """Run a turn in a thread on a fork of the store, for writes whose validation takes long.
 
-        Returns False without a result if other clients wrote first each time, or if there were faults, which can be
-        retried only in the store.
+        Returns False if other clients wrote first in each attempt, or if there were faults, which can only be retried
+        in the store.
         """
         for _ in range(_TRIES):
             if self.faults:
@@ -168,7 +167,7 @@ class ControllerActor:
         return False
 
     async def _woken(self, watch: ClusterWatch) -> bool:
-        """Wait for work; return False when the store is shutting down."""
+        """Wait for work; return False if the store is shutting down."""
         if watch.behind:
             await trio.lowlevel.checkpoint()
             return not watch.ended
@@ -184,8 +183,8 @@ class ControllerActor:
 def _of_large_object(event: WatchEvent) -> bool:
     """Return whether a turn with this event may take tens of milliseconds to read and validate.
 
-    A workload's pods have the workload's labels, so if the event's object is large, the writes that follow are large
-    too. Pods and nodes are numerous, so only the sizes of their collections are checked.
+    A workload's pods have the workload's labels, so if its object is large, the resulting writes are large as well.
+    Pods and nodes are numerous, so only the sizes of their lists and maps are checked.
     """
     obj = event.new
     meta = obj.metadata

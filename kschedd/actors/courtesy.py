@@ -1,11 +1,10 @@
 """Courtesy: lets busy tasks on the event loop yield to small requests.
 
-A request takes several rounds of the loop: it is read, passed to the owner of the state, answered, and sent back. While
-the scheduler has enough work for the whole loop, each of these rounds would wait for one of the scheduler's slices. If
-a request has begun a moment ago, the scheduler therefore lets several rounds pass after a slice. The extra rounds cost
-a fraction of a slice.
+A request takes several iterations of the event loop: it is read, passed to an actor, answered, and sent back. While the
+scheduler is busy, each of these iterations would wait for one of the scheduler's slices. If a request has just begun,
+the scheduler therefore lets several iterations run after a slice. These iterations cost a fraction of a slice.
 
-The sessions record the start of requests in a Courtesy object, which the actors that work in slices read.
+Sessions record the start of requests in a Courtesy object; actors that work in slices read it.
 """
 
 import time
@@ -14,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import attrs
 import trio
 
-_ROUNDS = 4  # number of rounds from a request's first byte to its answer
+_ROUNDS = 4  # number of iterations from a request's first byte to its answer
 _MOMENT_S = 0.05
 
 
@@ -28,9 +27,9 @@ class Courtesy:
         self._until = self._now() + _MOMENT_S
 
     async def pause(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Let other tasks run between two slices: for several rounds if a request waits for an answer.
+        """Let other tasks run between two slices; for several iterations if a request is waiting.
 
-        `meanwhile` is called between these rounds.
+        `meanwhile` is called between these iterations.
         """
         await trio.lowlevel.checkpoint()
         if self._now() < self._until:

@@ -1,8 +1,8 @@
-"""Queries to several owners in turn, in which each answer triggers the next query.
+"""Queries to several actors in turn; each answer triggers the next query.
 
-The caller is woken only after the last answer. Waking the caller after each answer would cost an iteration of a busy
-event loop each time. Each owner is queried after the previous owner has answered, so no answer is older than the
-previous one. For example, a pod that has already left the queue is found in the scheduler or its records.
+The caller continues only after the last answer. Waking it after each answer would take one more iteration of a busy
+event loop each time. Each answer is at least as recent as the previous one. For example, a pod that has just left the
+queue is found in the scheduler or its records.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,8 @@ class _Answer(Reply[Any]):
 class _Queries:
     queries: Sequence[Query]
     answers: list[_Answer] = attrs.field(factory=list)
-    over: trio.Event = attrs.field(factory=trio.Event)  # all queries are answered, or the next cannot be sent
+    # set when all queries are answered, or the next one cannot be sent
+    over: trio.Event = attrs.field(factory=trio.Event)
 
     def send_next(self) -> None:
         if len(self.answers) < len(self.queries):
@@ -47,7 +48,7 @@ class _Queries:
 
 
 async def query_in_turn(*queries: Query) -> list[Any]:
-    """Query the owners in turn, and return the answers in the same order. Raises the exceptions of `ActorRef.query`."""
+    """Query the actors in turn, and return the answers in the same order. Raises the exceptions of `ActorRef.query`."""
     sent = _Queries(queries)
     sent.send_next()
     await sent.over.wait()

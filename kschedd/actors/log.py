@@ -1,8 +1,8 @@
-"""LogActor: owns the log of events and moves, and notifies subscribers of the scheduler's log entries.
+"""LogActor: stores the log of events and moves, and notifies subscribers of the scheduler's log entries.
 
 Receives: batches of entries from the scheduling actor and the queue; `OwnerQuery` over the log. Sends: notifications to
-subscribers; if a real cluster is scheduled, also its Events to the task that writes them to that cluster. Owns: the
-Log. Ends: when the channel's last sender closes.
+subscribers; if a real cluster is scheduled, its Events to the task that writes them there. Owns: the Log. Ends: when
+the channel's last sender closes.
 """
 
 from collections.abc import Sequence

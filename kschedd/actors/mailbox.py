@@ -1,9 +1,9 @@
-"""Communication between actors in addition to Trio's channels: replies, doorbells, queries to the owner of a state.
+"""Communication between actors in addition to Trio's channels: replies, doorbells, and queries to an actor's state.
 
 A `Reply` is a future for one result. A `Doorbell` wakes an actor that waits on several bounded channels: the sender
-puts its message into a channel and then rings. Ringing never blocks, and several rings before the actor processes them
-count as one. An `OwnerQuery` is a function that the owner of a state runs on the state between two steps of its own
-work, so that other tasks can read the state without sharing it.
+puts its message into a channel and then rings the bell. Ringing never blocks, and several rings in a row wake the actor
+once. An `OwnerQuery` is a function that an actor runs on its state between two steps of its own work, so that other
+tasks can read the state without sharing it.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Ending(KscheddError, rpc_code="shutting_down"):
 
 
 class Reply(Generic[T]):
-    """A future for one result or exception. A result may be set before any task waits for it."""
+    """A future for one result or exception. A result may be set before a task waits for it."""
 
     __slots__ = ("_event", "_failure", "_value")
 
@@ -41,7 +41,7 @@ class Reply(Generic[T]):
         self._value: T
 
     def note(self, value: T) -> None:
-        """Set the result from any thread, replacing an earlier one.
+        """Set the result from any thread, in place of an earlier one.
 
         Call `publish` afterwards to wake the waiting task.
         """
@@ -63,11 +63,11 @@ class Reply(Generic[T]):
         self.publish()
 
     async def value(self) -> T:
-        """Return the result, once only. There is no checkpoint if the result is already set."""
+        """Return the result; call this method only once. If the result is already set, there is no checkpoint."""
         if not self._event.is_set():
             await self._event.wait()
         if (failure := self._failure) is not None:
-            self._failure = None  # the failure's traceback refers to frames that refer to this object
+            self._failure = None  # breaks a reference cycle through the failure's traceback
             try:
                 raise failure
             finally:
@@ -76,9 +76,9 @@ class Reply(Generic[T]):
 
 
 class Doorbell:
-    """A doorbell of an actor: wakes the actor, which waits on several channels.
+    """Wakes an actor that waits on several channels.
 
-    Closing the doorbell ends its actor.
+    Closing the doorbell ends the actor.
     """
 
     __slots__ = ("_rung", "_wake", "closed")
@@ -122,17 +122,17 @@ def rung_from_threads(bell: Doorbell) -> Callable[[], None]:
 class OwnerQuery(Generic[S, T]):
     query: Callable[[S], T]
     reply: Reply[T]
-    once: bool = False  # true if the question must not be run again to compute its result a second time
-    long: bool = False  # true if the question may take long: the owner runs it in a thread
+    once: bool = False  # true if the function must not run again for a second result
+    long: bool = False  # true if the function may take long; the actor then runs it in a thread
 
     def evaluate(self, owned: S) -> None:
         """Run the function and set the reply, without waking the caller.
 
-        Exceptions go to the caller, not to the owner.
+        The caller receives exceptions; the actor does not.
         """
         try:
             self.reply.note(self.query(owned))
-        except Exception as failure:  # raised again in the caller, which awaits the reply
+        except Exception as failure:  # raised again in the caller
             self.reply.note_failure(failure)
 
 
@@ -140,7 +140,7 @@ class OwnerQuery(Generic[S, T]):
 class ActorRef(Generic[S]):
     """A reference to the actor that owns a state of type S.
 
-    Closing the reference means that its holder sends no more queries.
+    Closing the reference means that its user sends no more queries.
     """
 
     whom: str
@@ -148,16 +148,16 @@ class ActorRef(Generic[S]):
     _bell: Doorbell | None = None
 
     async def query(self, question: Callable[[S], T], *, once: bool = False, long: bool = False) -> T:
-        """Run `question` on the owner's state; return the result, or raise the question's exception or Ending.
+        """Run `question` on the actor's state; return the result, or raise the function's exception or Ending.
 
-        If the owner is the scheduling actor, a question marked `long` does not block the event loop.
+        If the actor is the scheduling actor, a `long` function does not block the event loop.
         """
         return await (await self.ask(question, once=once, long=long)).value()
 
     async def ask(self, question: Callable[[S], T], *, once: bool = False, long: bool = False) -> Reply[T]:
-        """Send a question without waiting for the result.
+        """Send a query without waiting for the result.
 
-        Questions are answered in the order in which they are sent.
+        Queries are answered in the order in which they are sent.
         """
         reply: Reply[T] = Reply()
         await post(self._send, OwnerQuery(question, reply, once, long), self.whom)
@@ -166,7 +166,7 @@ class ActorRef(Generic[S]):
         return reply
 
     def pass_on(self, query: OwnerQuery[S, Any]) -> bool:
-        """Send a query without waiting; return False if the channel is full or the owner has ended."""
+        """Send a query without waiting; return False if the channel is full or the actor has ended."""
         try:
             self._send.send_nowait(query)
         except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
@@ -209,7 +209,7 @@ def waiting_in(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
 async def batch_from(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
     """Wait for a message.
 
-    Return the message with all other waiting messages, at most `most`. Raises trio.EndOfChannel.
+    Return the message together with all other waiting messages, at most `most`. Raises trio.EndOfChannel.
     """
     first = await channel.receive()
     return [first, *waiting_in(channel, most - 1)]

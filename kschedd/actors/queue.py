@@ -2,15 +2,13 @@
 
 Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the number of pods
 requested), and `OwnerQuery` over this actor. Sends: `Popped`, one for each request for pods, as soon as a pod is
-active. Without a request, the actor also sends nominations, and pods that sort before popped pods that may not have
-been tried yet. The moves of pods are sent to the log before any answer is sent. Owns: the SchedulingQueue. Ends: when
-the channel's last sender closes. Fails: a plugin's fault in PreEnqueue or in a queueing hint is handled and logged in
-the queue.
+active. Without a request, the actor also sends nominations, and pods that sort before popped pods. The moves of pods
+are sent to the log before any answer is sent. Owns: the SchedulingQueue. Ends: when the channel's last sender closes.
+Fails: a plugin's fault in PreEnqueue or in a queueing hint is handled and logged in the queue.
 
-A thin shell: `kschedd.queue.operations` implements the operations, and the scheduling driver decides which to apply. An
-event reaches the queue only after the scheduler cache, so a pod that the event requeues is tried with the updated
-cache. While many pods are active or in backoff, several are popped in one message, because a message costs more than a
-pop.
+A thin shell: `kschedd.queue.operations` implements the operations; the scheduling driver chooses them. An event is
+applied to the scheduler cache before the queue, so a pod that it requeues is attempted with the updated cache. While
+many pods are active or back off, several are popped together, because a message costs more than a pop.
 """
 
 import math
@@ -52,11 +50,11 @@ from kschedd.queue.times import QueueTimes
 
 log = structlog.get_logger("kschedd.queue")
 
-_MOST_EARLY = 32  # largest number of pods popped from the backoff queue at a time
-_FLUSHED = 500  # number of pods with expired backoff that are moved at a time, which takes 1 to 2 ms
+_MOST_EARLY = 32  # maximum number of pods popped together from the backoff queue
+_FLUSHED = 500  # maximum number of pods with expired backoff moved together, in 1 to 2 ms
 ANSWERS = 4  # capacity of the channel to the scheduling actor
 _SLICE_S = 0.004
-_EVENTS = 50  # events applied between two yields to other tasks
+_EVENTS = 50  # number of events applied before other tasks run
 _MOST = 64  # messages in a batch
 
 
@@ -64,8 +62,8 @@ _MOST = 64  # messages in a batch
 class QueueUpdate:
     """An update from the scheduling actor.
 
-    `released` contains uids of pods that are no longer in flight; these are processed before the operations. `max_pods`
-    is the maximum number of requested pods; None requests no pods.
+    `released` contains uids of pods that are no longer in flight; they are processed before the operations. `max_pods`
+    is the maximum number of requested pods, or None.
     """
 
     released: Sequence[str]
@@ -77,14 +75,14 @@ class QueueUpdate:
 class Popped:
     entries: Sequence[QueuedPod]
     nominated: Sequence[Pod]  # pods that became active with a nominatedNodeName since the last message
-    requested: bool  # true if the message answers a request; other messages leave an outstanding request open
+    requested: bool  # true if the message answers a request
 
 
 @attrs.define(eq=False)
 class QueueActor:
-    """The actor that owns the scheduling queue.
+    """The actor of the scheduling queue.
 
-    `queue_config` is the queue's configuration. The scheduling driver creates it, because the driver owns the plugins.
+    `queue_config` is the queue's configuration. The scheduling driver creates it, because the driver has the plugins.
     """
 
     queue_config: Reconfigured
@@ -97,7 +95,7 @@ class QueueActor:
     _log_moves: bool = False
     courtesy: Courtesy = attrs.field(factory=Courtesy)
     held: bool = False  # true while no pod may be popped
-    idle: bool = False  # true if no pod will ever be popped, because another scheduler is in charge
+    idle: bool = False  # true if no pod will be popped, because another scheduler schedules the pods
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
     _moves: list[Move] = attrs.field(factory=list, init=False)  # moves in this turn
@@ -121,7 +119,7 @@ class QueueActor:
         self._next_leftover = now + _LEFTOVER_S
 
     def metrics(self) -> list[MetricFamily]:
-        """Return the metrics of the queue's content and of its steps."""
+        """Return the metrics of the queue's content and of its work."""
         return [*queue_metrics(self.queue), *self._times.families()]
 
     @property
@@ -168,9 +166,9 @@ class QueueActor:
             await self._to_log.send(moves)
 
     async def _messages(self) -> "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]":
-        """Return the waiting messages. Return none when a flush is due."""
+        """Return the waiting messages. Return none if a flush is due."""
         deadline = self._next_deadline()
-        if deadline is None:  # this is the most frequent case; a cancel scope would cost as much as about ten pods
+        if deadline is None:  # the most frequent case; a cancel scope would cost as much as about ten pods
             return await batch_from(self._inbox, _MOST)
         messages: Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]] = ()
         with self._clock.move_on_at(deadline):
@@ -178,7 +176,7 @@ class QueueActor:
         return messages
 
     def _next_deadline(self) -> float | None:
-        """Return the next time at which a flush will move a pod; None if no pod waits for a flush."""
+        """Return the next time at which a flush moves a pod, or None."""
         moments = []
         flush, leftover = self.queue.next_flush(), self.queue.next_leftover()
         if flush is not None:
@@ -246,7 +244,7 @@ class QueueActor:
     def _hand_out(self, room: int, now: int) -> Iterator[Popped]:
         """Yield popped pods and new nominations.
 
-        Nominations count from now on, also for attempts of pods that were popped earlier.
+        Nominations apply immediately, also to attempts of pods that were popped earlier.
         """
         if self.held or self.idle:
             return
@@ -259,12 +257,12 @@ class QueueActor:
     def _pops(self, room: int, now: int) -> Iterator[Popped]:
         """Yield the requested pods, or pods that sort before earlier popped pods.
 
-        If there is no room, pods stay in the queue until the next turn.
+        If the channel is full, pods stay in the queue until the next turn.
         """
         if self._wanted is not None:
             if self.queue.ready and room:
-                # Pods in backoff are not popped together with active pods, because a pod that becomes active in the
-                # meantime takes precedence.
+                # Pods in backoff are not popped together with active pods, because pods that become active meanwhile
+                # must be first.
                 most = min(self.queue.counts()[SubQueue.ACTIVE] or _MOST_EARLY, self._wanted)
                 popped = self._pop(most, now, requested=True)
                 if popped is not None:
@@ -275,7 +273,7 @@ class QueueActor:
         while room and self._last_order is not None and self.queue.next_comes_before(self._last_order, now):
             popped = self._pop(1, now, requested=False)
             if popped is None:
-                return  # the entry is a duplicate of a pod in flight
+                return  # a duplicate of a pod in flight
             yield popped
             room -= 1
 
@@ -297,7 +295,7 @@ class QueueActor:
     def _send(self, answers: Sequence[Popped]) -> None:
         for popped in answers:
             try:
-                self._popped.send_nowait(popped)  # the channel has room, because this actor is its only sender
+                self._popped.send_nowait(popped)  # never full, because this actor is the only sender
             except trio.BrokenResourceError:
                 return  # the scheduling actor has ended
             self._bell.ring()
@@ -309,7 +307,7 @@ _LEFTOVER_S = LEFTOVER_FLUSH / SECOND
 
 
 def _parts(operation: QueueOperation) -> Iterator[QueueOperation]:
-    """Yield parts of the operation that take a few milliseconds each."""
+    """Yield parts of the operation, each of which takes a few milliseconds."""
     if not isinstance(operation, EventsObserved) or len(operation.events) <= _EVENTS:
         yield operation
         return

@@ -1,11 +1,11 @@
-"""RunRecording: the recording of a run, begun with the run or later on a running daemon.
+"""RunRecording: the recording of a run; it begins with the run, or later on a running daemon.
 
-A later recording must begin at a moment at which no pod is being scheduled or bound. The queue therefore pops no pods
-until that moment. Reaching that moment takes as long as the bindings in progress, but at most as long as the caller
-waits. The driver is then copied, and from then on its calls are recorded. The queue is copied in the same way when it
-has applied the driver's operations up to that point. Finally the copies are written, and pods are popped again.
+A later recording must begin when no pod is being scheduled or bound. The queue therefore pops no pods until then. This
+takes as long as the bindings in progress; the caller may limit the wait. The driver is then copied, and all its later
+calls are recorded. The queue is copied after it has applied the driver's operations up to that point.
+Finally, the copies are written, and pods are popped again.
 
-Owns: the recorder, if there is one. Ends: with `end`, or with the run (`close`). Fails: RecordingError. After any
+Owns: the recorder, if any. Ends: with `end`, or with the run (`close`). Fails: RecordingError. After any
 failure the run continues without a recording.
 """
 
@@ -32,13 +32,13 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.cluster_api import ClusterApi
 from kschedd.store.errors import Gone
 
-_LOOK_S: Final = 0.01  # interval in seconds of the checks whether no pod is in flight
+_LOOK_S: Final = 0.01  # interval in seconds of the checks whether pods are in flight
 _NAMED: Final = 5  # pods listed in an error
 
 
 @attrs.frozen(eq=False)
 class RecordedActors:
-    """The recorded actors, and the other objects that a recording needs. `now` returns the cluster's time."""
+    """The actors, with the other objects that a recording needs. `now` returns the cluster's time."""
 
     scheduler: ActorRef[SchedulingDriver]
     queue: ActorRef[QueueActor]
@@ -51,8 +51,8 @@ class RecordedActors:
 class RunRecording:
     """The recording of a run.
 
-    `options` belong to a recording that begins with the run, if there is one; otherwise its file is not used.
-    `actors` is set when the actors exist.
+    `options` are for a recording that begins with the run; otherwise their file is not used.
+    `actors` is set after the actors are created.
     """
 
     actors: RecordedActors
@@ -67,11 +67,11 @@ class RunRecording:
 
     @property
     def behind(self) -> bool:
-        """True if the disk is too slow, so that code that records should wait."""
+        """True if the disk is too slow, so that the recorded actors should wait."""
         return self._recorder is not None and self._recorder.behind
 
     def own(self, first: int, last: int) -> None:
-        """Record that the cluster's own controllers or the scheduler made these writes."""
+        """Record that the cluster's controllers or scheduler made these writes."""
         if self._recorder is not None:
             self._recorder.own(first, last)
 
@@ -91,7 +91,7 @@ class RunRecording:
                 await self._give_back()
             try:
                 is_there = await trio.Path(file).exists()
-            except OSError as fault:  # for example a file name that is too long
+            except OSError as fault:  # for example, the file name is too long
                 raise RecordingError(str(file), f"cannot be written: {fault.strerror}") from fault
             if is_there:
                 raise RecordingError(str(file), "already exists; a recording requires a new file")
@@ -120,7 +120,7 @@ class RunRecording:
     async def _taken_over(self, recorder: RunRecorder, found: list[QueuePart], wait_s: float) -> DriverPart:
         """Return the driver's state at the beginning of the recording, and append the queue's state to `found`.
 
-        Raises RecordingError if there is no suitable moment.
+        Raises RecordingError if pods are still in flight at the end of the wait.
         """
         actors = self.actors
 
@@ -178,7 +178,7 @@ class RunRecording:
 
 
 def _hold(owner: QueueActor) -> Callable[[], None]:
-    """Stop popping pods until the returned function is called."""
+    """Stop popping pods; return a function that resumes it."""
     owner.held = True
 
     def go_on() -> None:

@@ -1,7 +1,7 @@
-"""The threads in which actors work. Threads for clients, and for plugins that may hang, are separate.
+"""The threads of actors. Threads for clients, and for plugins that may hang, are separate.
 
-A separate limiter for each Trio run counts these threads. The count shows whether any actor is at work outside the
-event loop: in a thread, or waiting for another process.
+Each Trio run has a separate limiter that counts these threads. The count shows whether any actor is at work outside of
+the event loop: in a thread, or waiting for another process.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ _MOST: Final = 40  # Trio's default
 
 @attrs.define(eq=False)
 class _Elsewhere:
-    """The work of one Trio run's actors outside the event loop."""
+    """Work of a Trio run's actors outside of the event loop."""
 
     threads: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_MOST))
     waiting: int = 0  # number of waits for other processes
@@ -45,13 +45,13 @@ def any_at_work() -> bool:
 
 
 async def in_actor_thread(work: Callable[[], T], *, abandon_on_cancel: bool = False) -> T:
-    """Run work in a thread that counts as an actor's work."""
+    """Run work in a thread that is counted as an actor's work."""
     return await in_thread(work, abandon_on_cancel=abandon_on_cancel, limiter=_elsewhere().threads)
 
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """Count an actor as busy while it waits for another process."""
+    """Count an actor as at work while it waits for another process."""
     ours = _elsewhere()
     ours.waiting += 1
     try:

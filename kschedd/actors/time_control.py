@@ -1,11 +1,11 @@
 """Time control: moves virtual time from one due event to the next.
 
-Time stands still while any actor is at work. When no actor is at work, time moves to the earliest time for which a task
-of the cluster waits: the end of a backoff, the completion of a pod, a Permit timeout. Every timer therefore fires at
-its exact time.
+The time does not move while any actor is at work. When no actor is at work, the time moves to the earliest time for
+which a task waits: the end of a backoff, the completion of a pod, a Permit timeout. Every timer therefore fires at its
+exact time.
 
-Owns: only the order of concurrent callers, which run one after the other. Uses: the clock, and the actors, which report
-whether they are at work. Ends: with each call; a cancelled call leaves the time unchanged. Errors: NotVirtual.
+Owns: the order of concurrent callers, which run one after the other. Uses: the clock, and the actors, which report
+whether they are at work. Ends: with each call; a cancelled call stops the time where it is. Errors: NotVirtual.
 """
 
 import math
@@ -24,7 +24,7 @@ _BUSY_S = 0.001  # interval in seconds of the checks while threads are at work
 
 @attrs.define(eq=False)
 class NotVirtual(KscheddError, rpc_code="conflict"):
-    """The error if time is not virtual, and therefore cannot be moved."""
+    """The error if time is not virtual, so that it cannot be moved."""
 
     speed: float
 
@@ -33,11 +33,11 @@ class NotVirtual(KscheddError, rpc_code="conflict"):
 
 
 class Moved(Enum):
-    """The reason why the time was not moved any further."""
+    """The reason why the time stopped moving."""
 
     REACHED = "reached"  # it is the requested time
     STOPPED = "stopped"  # the debugger stopped scheduling
-    NOTHING_DUE = "nothing due"  # no task waits for any time
+    NOTHING_DUE = "nothing due"  # no task waits for a time
 
 
 @attrs.define(eq=False)
@@ -50,11 +50,11 @@ class TimeControl:
     clock: Clock
     going_on: Callable[[], Awaitable[bool]]
     stops: Callable[[], Awaitable[int]]
-    moved: Callable[[], None]  # called after each move, before any task reacts to it
+    moved: Callable[[], None]  # called after each move, before tasks react to it
     _turn: trio.Lock = attrs.field(factory=trio.Lock)
 
     async def set_speed(self, speed: float) -> None:
-        """Set the speed at which time passes from now on; with 0 it stands still."""
+        """Set the speed at which time passes; with 0, it only moves on request."""
         self.clock.set_speed(speed)
         self.moved()
 
@@ -67,7 +67,7 @@ class TimeControl:
         return True
 
     async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
-        """Move the time to `until_s` (None: without end), or until the debugger stops scheduling, whichever is first.
+        """Move the time to `until_s` (None: without a limit), or until the debugger stops scheduling.
 
         `on_moved` is called after each move. Raises NotVirtual.
         """
@@ -96,8 +96,8 @@ class TimeControl:
             raise NotVirtual(self.clock.speed)
 
     async def until_idle(self) -> None:
-        """Wait until no task has work left at the current time."""
-        from trio.testing import wait_all_tasks_blocked  # part of Trio's scheduler, not of its test doubles
+        """Wait until no task has work at the current time."""
+        from trio.testing import wait_all_tasks_blocked  # part of Trio's scheduler, although it is in `trio.testing`
 
         while True:
             busy = await self.going_on()

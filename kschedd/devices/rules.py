@@ -6,7 +6,8 @@ Each field describes the behavior for the value True. With all fields at their d
 import attrs
 
 
-@attrs.frozen(kw_only=True, cache_hash=True)  # the rules are part of a key that is computed for each node
+# the hash is cached, because the rules are part of a key that is computed for each node
+@attrs.frozen(kw_only=True, cache_hash=True)
 class DeviceRules:
     admin_access: bool = True
     """ClaimRequests may use admin access to devices that others use."""

@@ -1,6 +1,6 @@
 """Evaluation of CEL selectors for devices; compiled expressions and results per device are cached.
 
-Only this module of the package imports CEL, at the first evaluation. A cluster without
+Only this module of the package imports CEL, and only at the first evaluation. A cluster without
 devices never imports it.
 
 Source: Kubernetes v1.34, dynamic-resource-allocation/cel/compile.go (getAttributeValue, DeviceMatches), errors.go.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False)
 class SelectorFailure(KscheddError):
-    """A selector has no result: it does not compile, or its evaluation for this device fails."""
+    """The error if a selector has no result: it does not compile, or its evaluation for this device fails."""
 
     why: str
     at_compile_time: bool
@@ -32,7 +32,7 @@ class SelectorFailure(KscheddError):
 def selects(expression: str, device: Device, *, shares: bool = True) -> bool:
     """Return whether the expression selects the device, or raise SelectorFailure.
 
-    With `shares`, `allowMultipleAllocations` has the device's value; otherwise it is false for every device.
+    With `shares`, `allowMultipleAllocations` is the device's value; otherwise it is false for every device.
     """
     known = device.verdicts.get(expression)
     if known is None:

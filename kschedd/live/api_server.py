@@ -1,6 +1,6 @@
 """ApiServer: requests to a real Kubernetes API server: pages of a list, watches, and requests for a single object.
 
-Responses are decoded one object at a time, and large ones in a thread, since decoding blocks all other threads.
+Responses are decoded object by object, and large ones in a thread, because decoding blocks all other threads.
 
 Raises: LiveError and its subclasses NotServed, HistoryLost and RequestFailed; nothing else.
 """
@@ -19,9 +19,9 @@ from kschedd.live.errors import HistoryLost, LiveError, faults_of
 Raw = dict[str, Any]
 
 PAGE: Final = 500  # objects per page
-_WATCH_S: Final = 240  # seconds after which the server ends a watch, which another watch then continues
-_PAGE_S: Final = 300  # maximum time for reading a page, while data keeps arriving
-_SMALL: Final = 1 << 16  # maximum number of bytes that are decoded without a thread
+_WATCH_S: Final = 240  # seconds after which the server ends a watch, and another watch continues
+_PAGE_S: Final = 300  # maximum time for reading a page while data keeps arriving
+_SMALL: Final = 1 << 16  # maximum size of a body that is decoded without a thread, in bytes
 _LONGEST_EVENT: Final = 1 << 24  # bytes
 _LONGEST_PAGE: Final = 1 << 28
 EVENTS: Final = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
@@ -29,7 +29,7 @@ EVENTS: Final = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 
 @attrs.frozen
 class ServedResource:
-    """A kind as a server serves it: `apps/v1`, `deployments`."""
+    """A resource as a server serves it: `apps/v1`, `deployments`."""
 
     kind: str
     api_version: str
@@ -54,7 +54,7 @@ class ServedResource:
 class ServedPage:
     items: Sequence[Raw]
     version: str  # of the whole list
-    more: str  # the continue token for the next page; "": there is no next page
+    more: str  # continue token for the next page, or ""
 
 
 @attrs.define(eq=False)
@@ -67,8 +67,8 @@ class ApiServer:
     async def connect(cls, kubeconfig: str = "", context: str = "") -> "ApiServer":
         """Return a client for a context of a kubeconfig.
 
-        "" represents the current context, and the kubeconfig that kubectl would use. Sends no request to the server
-        yet. Raises LiveError if there is no server, or if no credentials can be obtained.
+        If `context` is "", use the current context of kubectl's kubeconfig. No request is sent to the server yet.
+        Raises LiveError if there is no server, or if no credentials can be obtained.
         """
         return cls(await ServerConnection.of(kubeconfig, context))
 
@@ -78,7 +78,7 @@ class ApiServer:
 
     @property
     def context(self) -> str:
-        """The context of the kubeconfig; "" if there is none."""
+        """The context of the kubeconfig, or ""."""
         return self._connection.used_context
 
     async def __aenter__(self) -> Self:
@@ -114,9 +114,9 @@ class ApiServer:
             return msgspec.json.decode(body, type=dict[str, Any])
 
     async def watch(self, resource: ServedResource, since: str) -> AsyncGenerator[list[Raw], None]:
-        """Yield batches of the events after that version until the server ends the watch.
+        """Yield batches of the events after this version until the server ends the watch.
 
-        The first batch is yielded as soon as the server responds, and may be empty.
+        The first batch is yielded when the server responds, and may be empty.
         """
         params = {
             "watch": "1",
@@ -188,7 +188,7 @@ def _event(event: Any, resource: ServedResource, server: str) -> Raw:
 
 
 def _whole(raw: Any, resource: ServedResource) -> Raw:
-    """Return the object with its kind and apiVersion, which items of a list do not have."""
+    """Return the object with its kind and apiVersion, which items of a list lack."""
     if not isinstance(raw, dict) or not isinstance(raw.get("metadata"), dict):
         raise ValueError("there is no metadata")
     raw["kind"], raw["apiVersion"] = resource.kind, resource.api_version

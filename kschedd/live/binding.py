@@ -1,19 +1,18 @@
-"""RemoteBindingActor: executes plans against a real API server; BindingActor does the same against the local store.
+"""RemoteBindingActor: executes plans on a real API server.
 
 Receives: `BindingBatch` from the scheduling actor. Sends: `Answered` to the scheduling actor, for plans and
 failed evictions.
 
-Owns: the pending writes, and the order of the writes to each object.
-Ends: when its sender has closed and all its tasks have ended; if the local store shuts down, tasks that do not end
-within a few seconds are cancelled.
+Owns: the pending writes, and the order of the writes to each object. Ends: when its sender has closed and all its tasks
+have ended. If the local store shuts down, tasks that do not end within a few seconds are cancelled.
 
 Fails: if the server rejects a write or does not respond, the result is a Status with the server's message, and the pod
 is tried again. Writes that the server forbids are logged once for each kind of write.
 
 Each plan is a task that performs its writes one after the other, until one is rejected. The mirror receives the effects
-of the writes and is authoritative: it also receives a write that succeeded but whose response was lost.
+of the writes, also of a write that succeeded but whose response was lost.
 
-Batches are received immediately, because the scheduling actor has other work and must not wait. If the server is slow,
+Batches are received immediately, so that the scheduling actor never waits. If the server is slow,
 the scheduling actor pops no more pods from the queue until it is notified. A separate task collects and sends the
 results, so that no write waits for the scheduling actor.
 """
@@ -45,7 +44,7 @@ from kschedd.store.writes import Patch, Write, is_sent_again, tries_of
 
 log = structlog.get_logger("kschedd.binding")
 
-_UNDER_WAY: Final = 128  # maximum number of started plans and writes; beyond it, no more pods are attempted
+_UNDER_WAY: Final = 128  # maximum number of plans and writes in progress; at this number, no more pods are attempted
 _ENDING_S: Final = 5.0
 _FORBIDDEN: Final = 403
 _PAUSES_S: Final = (0.01, 0.05, 0.25)
@@ -60,7 +59,7 @@ class RemoteBindingActor:
     _store: ClusterApi
     _answers: "trio.MemorySendChannel[Answered]"
     _bell: Doorbell
-    _limiter: trio.CapacityLimiter  # limits the number of plans that wait for other plans
+    _limiter: trio.CapacityLimiter  # limits the number of plans that wait for others
     _writer: RemoteWriter
     _rules: Rules
     metrics: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
@@ -145,7 +144,7 @@ class RemoteBindingActor:
         self._more.ring()
 
     async def _execute_and_wait(self, request: BindingRequest, turn: WriteTurn) -> None:
-        """Execute one binding that has to wait; the binding counts towards the limit until its waiting ends."""
+        """Execute a binding that must wait; it is included in the limit until its wait ends."""
         async with self._limiter, request.over:
             await self._execute(request.wanted, turn)
             async for _ in request.over:
@@ -173,7 +172,7 @@ class RemoteBindingActor:
             while await watch.wait():
                 watch.take()
             await trio.sleep(_ENDING_S)
-            while True:  # more tasks may start in the meantime
+            while True:  # more tasks may start meanwhile
                 for begun in self._begun:
                     begun.cancel()
                 await trio.sleep(0.1)
@@ -201,7 +200,7 @@ class RemoteBindingActor:
         return None
 
     async def _perform(self, write: Write, written: Written) -> Status | None:
-        """Perform one write; return the Status of the error if the server rejects the write."""
+        """Perform one write; return a Status if the server rejects it."""
         try:
             await self._write_retrying(write, written)
         except LiveError as failure:
@@ -215,7 +214,7 @@ class RemoteBindingActor:
         return None
 
     async def _write_retrying(self, write: Write, written: Written) -> None:
-        """Perform one write, and retry it after a pause if the server failed and attempts remain."""
+        """Perform one write; if the server fails, retry it after a pause while attempts remain."""
         conflicts = self._rules.status_conflicts_retried and isinstance(write, Patch)
         for pause_s in _PAUSES_S[: tries_of(write) - 1]:
             try:
@@ -233,7 +232,7 @@ class RemoteBindingActor:
             log.warning("forbidden", write=what, why=why)
 
     async def _is_gone(self, write: Write) -> bool:
-        """Return whether the pod for which the rejected write was meant no longer exists."""
+        """Return whether the pod of the rejected write no longer exists."""
         pod = EvictionOutcome.asks_about(write)
         if pod is None:
             return False

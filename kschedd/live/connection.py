@@ -1,8 +1,8 @@
 """ServerConnection: HTTP requests to the API server of a kubeconfig, with its credentials.
 
 kr8s reads the kubeconfig as kubectl does (contexts, exec plugins, the service account within a cluster). If the server
-rejects the credentials (401), the kubeconfig is read again, once for all waiting requests; responses that are being
-read with the old credentials continue.
+rejects the credentials (401), the kubeconfig is read again, once for all waiting requests. Responses that are being
+read continue with the old credentials.
 
 Raises: LiveError and its subclasses NotServed, HistoryLost and RequestFailed; nothing else.
 """
@@ -21,9 +21,9 @@ import trio
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed, answer, faults_of
 
 JSON: Final = "application/json"
-SILENCE_S: Final = 30  # maximum time in seconds to wait for a server or a credentials plugin
+SILENCE_S: Final = 30  # maximum wait in seconds for a server or a credentials plugin
 _REFUSALS: Final = {401: LiveError, 403: NotServed, 404: NotServed, 405: NotServed, 410: HistoryLost}  # by HTTP status
-_LONGEST_REFUSAL: Final = 1 << 16  # maximum number of bytes of the body that are read
+_LONGEST_REFUSAL: Final = 1 << 16  # maximum number of bytes to read of the body
 _FILES: Final = ("server_ca_file", "client_cert_file", "client_key_file")  # attributes of kr8s' KubeAuth
 _FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-key")  # fields of a kubeconfig
 
@@ -32,7 +32,7 @@ _FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-ke
 class ServerRequest:
     """A request.
 
-    `path`: the path below the server's address; `body`: sent as JSON with this media type; None: no body.
+    `path` is the path below the server's address. `body` is sent as JSON with this media type (None: no body).
     """
 
     method: str
@@ -44,7 +44,7 @@ class ServerRequest:
 
 @attrs.define(eq=False)
 class _Session:
-    """An HTTP client with one set of credentials; when it is replaced, it is closed after its last request."""
+    """An HTTP client with one set of credentials; after its replacement, it is closed when its last request ends."""
 
     server: str
     context: str
@@ -60,7 +60,7 @@ class _Session:
 
 @attrs.define(eq=False)
 class ServerConnection:
-    """A connection to an API server. `kubeconfig` and `context` are those that the user gave; "" for the default."""
+    """A connection to an API server. `kubeconfig` and `context` are the user's values, or "" for the defaults."""
 
     kubeconfig: str
     context: str
@@ -69,7 +69,7 @@ class ServerConnection:
 
     @classmethod
     async def of(cls, kubeconfig: str = "", context: str = "") -> "ServerConnection":
-        """Obtain credentials and return the connection; no request is sent to the server yet."""
+        """Obtain credentials and return the connection; no request is sent yet."""
         if kubeconfig and not await (await trio.Path(kubeconfig).expanduser()).is_file():
             raise LiveError(kubeconfig, "cannot be read: there is no such file")
         return cls(kubeconfig, context, await _session(kubeconfig, context))
@@ -88,7 +88,7 @@ class ServerConnection:
 
     @asynccontextmanager
     async def request(self, asked: ServerRequest) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Send a request; yield the body of the response piece by piece."""
+        """Send a request; yield the body of the response in parts."""
         async with AsyncExitStack() as opened:
             with faults_of(self.url):
                 session = self._session
@@ -107,14 +107,14 @@ class ServerConnection:
     async def _renew(self, refused: _Session) -> None:
         async with self._renewing:
             if self._session is not refused:
-                return  # another task has already renewed the credentials
+                return  # another task has renewed the credentials
             self._session = await _session(self.kubeconfig, self.context)
             refused.is_replaced = True
             await refused.close_if_unused()
 
 
 async def _session(kubeconfig: str, context: str) -> _Session:
-    """Return a session with the current credentials of the kubeconfig, its plugin or the service account.
+    """Return a session with current credentials from the kubeconfig, its plugin or the service account.
 
     Raises LiveError.
     """
@@ -132,7 +132,7 @@ async def _session(kubeconfig: str, context: str) -> _Session:
             verify = await auth.ssl_context()
         finally:
             await trio.to_thread.run_sync(_remove_copies, auth)
-        client = await trio.to_thread.run_sync(  # slow, because it reads the system's certificates
+        client = await trio.to_thread.run_sync(  # slow, because the system's certificates are read
             partial(
                 httpx.AsyncClient,
                 base_url=auth.server,
@@ -140,7 +140,7 @@ async def _session(kubeconfig: str, context: str) -> _Session:
                 | ({"Authorization": f"Bearer {auth.token}"} if auth.token else {}),
                 verify=verify,
                 timeout=None,
-                follow_redirects=False,  # the credentials are only for this server
+                follow_redirects=False,  # only this server may receive the credentials
                 proxy=auth.proxy,
             )
         )
@@ -148,14 +148,14 @@ async def _session(kubeconfig: str, context: str) -> _Session:
         raise LiveError(where, f"its credentials plugin did not finish within {SILENCE_S} s") from None
     except (AttributeError, IndexError, KeyError, TypeError) as fault:
         raise LiveError(where, f"is not a usable kubeconfig ({type(fault).__name__}: {fault})") from None
-    except Exception as fault:  # errors in the file, or errors of a credentials plugin
+    except Exception as fault:  # an invalid file, or an error of a credentials plugin
         raise LiveError(where, answer(fault)) from None
     extensions = {} if auth.tls_server_name is None else {"sni_hostname": auth.tls_server_name}
     return _Session(str(auth.server), str(auth.active_context), client, extensions)
 
 
 def _remove_copies(auth: Any) -> None:
-    """Remove the certificates and keys that kr8s copies from a kubeconfig into new files each time."""
+    """Remove the certificates and keys that kr8s copies from a kubeconfig into new files."""
     config = getattr(auth, "kubeconfig", None)
     entries = [] if config is None else [*config.clusters, *config.users]
     bodies = [entry.get("cluster") or entry.get("user") or {} for entry in entries]
@@ -196,10 +196,9 @@ async def _answer(session: _Session, asked: ServerRequest) -> AsyncGenerator[Any
 
 @asynccontextmanager
 async def _reading(response: Any) -> AsyncIterator[AsyncIterator[bytes]]:
-    """Yield the body piece by piece.
+    """Yield the body in parts.
 
-    A remainder that was not read is cancelled in the generator; otherwise, the nested generators of httpx would not
-    end.
+    The rest of an unread body is cancelled here, because httpx's nested generators would not end otherwise.
     """
     pieces = response.aiter_bytes()
     try:
@@ -208,18 +207,18 @@ async def _reading(response: Any) -> AsyncIterator[AsyncIterator[bytes]]:
         with trio.CancelScope() as cut:
             cut.cancel()
             while await anext(pieces, None) is not None:
-                pass  # these pieces had already arrived
+                pass  # these parts had already arrived
 
 
 def _redirected(url: str, response: Any) -> LiveError:
-    """Return the error for a redirect; redirects are not followed, because any server could get the credentials."""
+    """Return the error for a redirect; redirects are not followed, because any server could receive the credentials."""
     to = str(response.headers.get("location", ""))[:200]
     why = f'answered with a redirect ({response.status_code}) to "{to}", which is not followed'
     return LiveError(url, f"{why}: put the address of the API server into the kubeconfig")
 
 
 async def _refusal(server: str, response: Any) -> LiveError:
-    """Return the error for a rejected request; it contains the message of the Status if there is one."""
+    """Return the error for a rejected request, with the message of the Status, if any."""
     body = b""
     with trio.fail_after(SILENCE_S):
         async with _reading(response) as pieces:
@@ -230,7 +229,7 @@ async def _refusal(server: str, response: Any) -> LiveError:
     try:
         status = msgspec.json.decode(body, type=_Status)
     except msgspec.MsgspecError:
-        status = _Status()  # the response comes from a proxy, or from another kind of server
+        status = _Status()  # the response is from a proxy or another kind of server
     if status.message:
         why = f"{why}: {' '.join(status.message.split())[:1000]}"
     if code == 401:

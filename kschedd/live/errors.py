@@ -10,9 +10,9 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class LiveError(KscheddError):
-    """The server cannot be reached, rejects a request, or sends an unusable response.
+    """The error if the server cannot be reached, rejects a request, or sends an unusable response.
 
-    `code`: the HTTP status of a rejection, 0 without a rejection; `message`: the message of its Status, "" without one.
+    `code` is the HTTP status of a rejection, or 0; `message` is the message of its Status, or "".
     """
 
     server: str
@@ -25,11 +25,11 @@ class LiveError(KscheddError):
 
 
 class RequestFailed(LiveError):
-    """The server was reached, but failed or is too busy: the same request may succeed later."""
+    """The error if the server was reached but failed or is too busy; the request may succeed later."""
 
 
 class NotServed(LiveError):
-    """The server does not have the resource, or this client may not read it."""
+    """The error if the server lacks the resource, or this client may not read it."""
 
 
 class HistoryLost(LiveError):
@@ -38,7 +38,7 @@ class HistoryLost(LiveError):
 
 @attrs.frozen
 class faults_of:
-    """Return a context manager that converts any exception into a LiveError of this server.
+    """Return a context manager that converts any exception to a LiveError of this server.
 
     `hint` is the beginning of the error's message.
     """
@@ -56,5 +56,5 @@ class faults_of:
 
 
 def answer(fault: Exception) -> str:
-    """Return the message of the exception in one line; the type of the exception if the message is empty."""
+    """Return the exception's message in one line; its type if the message is empty."""
     return " ".join(str(fault).split()) or type(fault).__name__

@@ -1,9 +1,9 @@
 """EventCorrelator: decides which events become new Events, and which are counted in an existing series.
 
-The first event is created as an Event; the second event turns that Event into a series. Further events are only
-counted; the count is written when the series has ended, and every half hour, so that the Event does not expire. Events
-belong to one series if all their fields except the time are equal. kube-scheduler compares the version of the pod in
-place of the message; the version changes whenever the message in the pod's condition changes.
+The first event is written as a new Event; the second changes this Event to a series. Further events are only counted.
+The count is written when the series has ended, and every half hour, so that the Event does not expire. Events belong to
+the same series if all their fields except the time are equal. kube-scheduler compares the version of the pod instead of
+the message; the version changes whenever the message in the pod's condition changes.
 
 Pure.
 Source: Kubernetes v1.34, client-go/tools/events/event_broadcaster.go (recordToSink, finishSeries,
@@ -20,12 +20,12 @@ from kschedd.live.connection import ServerRequest
 from kschedd.live.write_requests import MERGE
 from kschedd.log.events import SchedulerEvent
 
-# seconds between two searches for ended series; a series has ended after this time without events
+# seconds without events after which a series has ended; also the interval of the checks
 SWEEP_S: Final = 360.0
 _REFRESH_S: Final = 1800.0
 _EVENTS: Final = ServedResource("Event", "events.k8s.io/v1", "events")
 _ACTIONS: Final = {"Scheduled": "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
-_NAME: Final = 253 - 17  # maximum number of characters of the pod's name in the name of an Event
+_NAME: Final = 253 - 17  # maximum number of characters of a pod's name in an Event's name
 _INSTANCE: Final = 128
 _NANOSECOND: Final = 1_000_000_000
 
@@ -35,7 +35,7 @@ _Key = tuple[str, str, str, str]
 
 @attrs.frozen
 class WrittenEvent:
-    """An Event to write. `anew`: the request to send if the Event that should be changed no longer exists."""
+    """An Event to write. `anew` is the request to send if the Event to change no longer exists."""
 
     request: ServerRequest
     anew: ServerRequest | None = None
@@ -46,7 +46,7 @@ class _Series:
     event: Raw
     last_s: float
     count: int = 1
-    written: int = 1  # the part of the count that is already written
+    written: int = 1  # part of the count that was already written
     written_s: float = 0.0
 
 
@@ -54,11 +54,11 @@ class _Series:
 class EventCorrelator:
     _host: str
     _series: dict[_Key, _Series] = attrs.field(factory=dict, init=False)
-    _number: int = attrs.field(default=0, init=False)  # the number of the last Event; part of the Event's name
+    _number: int = attrs.field(default=0, init=False)  # number of the last Event, which is part of its name
     _next_sweep_s: float = attrs.field(default=0.0, init=False)
 
     def take(self, event: SchedulerEvent) -> WrittenEvent | None:
-        """Return the Event to write now because of this event; None if nothing is written."""
+        """Return the Event to write because of this event, or None."""
         key = (event.reason, event.uid, event.message, event.scheduler)
         series = self._series.get(key)
         if series is None:

@@ -1,11 +1,11 @@
 """RemoteEventsActor: writes the scheduler's events about pods as Events of a real cluster.
 
-Receives: batches of `SchedulerEvent` from the log's actor, always immediately. Sends: Events to the API server, one
+Receives: batches of `SchedulerEvent` from the log's actor, without delaying it. Sends: Events to the API server, one
 after the other.
 Owns: the waiting events, and the series. Ends: at most a few seconds after its sender has closed.
 
 Fails: Events never delay scheduling. An Event that the server rejects is dropped. While the server cannot be reached,
-events wait; beyond a limit, the oldest are dropped. Each kind of drop is logged once.
+events wait; above a limit, the oldest are dropped. Each kind of drop is logged once.
 
 Source: Kubernetes v1.34, client-go/tools/events (event_broadcaster.go), scheduler/schedule_one.go.
 """

@@ -1,7 +1,6 @@
 """Conversion of a server's objects to their stored form: current version, defaults, no unknown fields.
 
-The conversion is pure and deterministic: the same object always gives the same result, so that objects of the server
-and local objects can be compared.
+The result depends only on the object, so that objects of the server and local objects can be compared.
 """
 
 from collections.abc import Callable, Container, Iterable
@@ -21,9 +20,9 @@ _IDENTITY: Final = ("name", "uid", "resourceVersion")  # fields of metadata
 def as_held(raws: Iterable[Raw], tell: Callable[[str], None], own: Container[str], importer: Importer) -> list[Object]:
     """Return the objects in their stored form.
 
-    `tell` is called with a message for each object that cannot be stored and is therefore omitted, and for each dropped
-    field. `own`: the schedulers whose pods this daemon schedules. The condition that another scheduler wrote into a
-    pending pod is stored for `explain`.
+    `tell` is called with a message for each object that cannot be stored, and for each dropped field. `own` contains
+    the schedulers whose pods this daemon schedules. For a pod that another scheduler left pending, that scheduler's
+    condition is stored for `explain`.
     """
 
     def leave_out(raw: Raw, refusal: ApiError) -> None:

@@ -1,13 +1,12 @@
-"""Election: determines whether this scheduler leads, by means of a Lease that all schedulers of a cluster use.
+"""Election: determines whether this scheduler leads, by a Lease that all schedulers of a cluster share.
 
-The leader renews the Lease. A standby acquires the Lease if it has observed no renewal for the duration in the Lease.
-It measures this time by its own clock since the last observed change, because the clocks of the machines differ. A
-renewal counts from the time of its request. A leader that cannot renew the Lease stops leading before others may
-acquire the Lease:
+The leader renews the Lease. A standby acquires the Lease if it has observed no renewal for the Lease's duration. It
+measures this time by its own clock, because the machines' clocks differ. A renewal is valid from the time of its
+request. A leader that cannot renew the Lease stops leading before another scheduler may acquire it:
 
     standby ──taken──▶ leading ──not renewed for `renew_deadline_s`, or seen with another holder──▶ standby
 
-The election is pure: its inputs are the server's responses and the times, and its result is the Lease to write.
+The election does no I/O: its inputs are the server's responses and the times, and its result is the Lease to write.
 
 Source: Kubernetes v1.34, client-go/tools/leaderelection (tryAcquireOrRenew, release). kube-scheduler exits when it no
 longer leads.
@@ -24,34 +23,37 @@ Raw = dict[str, Any]
 
 API_VERSION: Final = "coordination.k8s.io/v1"
 _LONG_AGO: Final = float("-inf")
-_MOST: Final = 2**31 - 1  # maximum number of seconds or transitions, which are of type int32 in a Lease
+_MOST: Final = 2**31 - 1  # maximum number of seconds or transitions in a Lease (int32)
 
 
 @attrs.define(eq=False)
 class Election:
-    """The state of the election. `now`: seconds of a monotonic clock; `at`: the current time as metav1.MicroTime."""
+    """The state of the election.
+
+    `now` is in seconds of a monotonic clock; `at` is the current time as metav1.MicroTime.
+    """
 
     settings: LeaderElection
     identity: str
     leads: bool = attrs.field(default=False, init=False)
     renewed_at: float = attrs.field(default=_LONG_AGO, init=False)
-    # the Lease as last observed on the server; empty: it does not exist
+    # last observed Lease; empty if it does not exist
     _lease: Raw = attrs.field(factory=dict, init=False)
     _seen_at: float = attrs.field(default=_LONG_AGO, init=False)  # time of the last observed change
 
     @property
     def holder(self) -> str:
-        """The holder of the Lease when it was last observed; "" without one."""
+        """The holder in the last observed Lease, or ""."""
         holder = self._spec.get("holderIdentity")
         return holder if isinstance(holder, str) else ""
 
     @property
     def exists(self) -> bool:
-        """Return whether there is a Lease to update; otherwise it must be created."""
+        """Return whether the Lease exists; otherwise it must be created."""
         return bool(self._lease)
 
     def observe(self, lease: Raw | None, now: float) -> None:
-        """Record the Lease that the server has at present."""
+        """Record the Lease that the server currently has."""
         if lease is None or lease.get("spec") != self._lease.get("spec"):
             self._seen_at = now
         self._lease = lease or {}
@@ -60,11 +62,11 @@ class Election:
         return self.holder in ("", self.identity) or now >= self._seen_at + self._duration_s
 
     def is_valid(self, now: float) -> bool:
-        """Return whether this scheduler holds the Lease, so that it can renew it without reading it first."""
+        """Return whether this scheduler holds the Lease, so that it need not read the Lease before renewing it."""
         return self.leads and self.holder == self.identity and now < self._seen_at + self._duration_s
 
     def wanted(self, at: str) -> Raw:
-        """Return the Lease with which this scheduler leads."""
+        """Return the Lease to write in order to lead."""
         again = self.holder == self.identity
         return self._with_spec(
             {
@@ -77,7 +79,7 @@ class Election:
         )
 
     def released(self, at: str) -> Raw:
-        """Return the Lease with which this scheduler releases the leadership."""
+        """Return the Lease to write in order to release the leadership."""
         return self._with_spec(
             {
                 "holderIdentity": "",
@@ -89,12 +91,12 @@ class Election:
         )
 
     def taken(self, lease: Raw, asked_at: float) -> None:
-        """Record that the server accepted the `wanted` Lease. From then on, this scheduler is the leader."""
+        """Record that the server accepted the `wanted` Lease. From then on, this scheduler leads."""
         self._lease, self._seen_at = lease, asked_at
         self.leads, self.renewed_at = True, asked_at
 
     def has_lost(self, now: float) -> str:
-        """Return the reason why this scheduler may no longer lead; "" as long as it may lead."""
+        """Return the reason why this scheduler may no longer lead, or ""."""
         if self.holder not in ("", self.identity):
             return f"{self.holder} holds the lease"
         if now >= self.renewed_at + self.settings.renew_deadline_s:

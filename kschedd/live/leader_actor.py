@@ -1,14 +1,12 @@
 """LeaderActor: lets the queue pop pods only while this scheduler leads.
 
-Receives: the Lease from the server. Sends: to the queue whether it may pop pods; to the server the renewals of the
-Lease.
+Receives: the Lease from the server. Sends: permission to pop pods to the queue; renewals of the Lease to the server.
 
 Owns: the Election.
-Ends: when it is cancelled; `release` is called when no bindings are pending any more.
+Ends: when it is cancelled; `release` is called after the pending bindings.
 
-Fails: if the server cannot be reached or rejects a request, the request is retried; if the Lease cannot be renewed in
-time, the queue pops no more pods. Pending bindings are then completed. No pod is bound twice, because the server binds
-each pod only once.
+Fails: rejected and failed requests are retried; if the Lease cannot be renewed in time, the queue stops popping pods.
+Pending bindings are still completed. No pod is bound twice, because the server binds each pod only once.
 """
 
 import random
@@ -34,7 +32,7 @@ from kschedd.live.leader import API_VERSION, Election
 log = structlog.get_logger("kschedd.leader")
 
 _LEASES: Final = ServedResource("Lease", API_VERSION, "leases")
-# maximum factor by which a standby extends its wait, so that not all standbys send requests at the same time
+# maximum factor by which a standby extends its wait, so that standbys do not send requests at the same time
 _JITTER: Final = 1.2
 _RELEASE_S: Final = 3.0
 _NOT_FOUND: Final = 404
@@ -47,7 +45,7 @@ class LeaderActor:
     _server: ApiServer
     _clock: Clock
     election: Election
-    _logged: str = attrs.field(default="", init=False)  # the last logged reason why the Lease could not be obtained
+    _logged: str = attrs.field(default="", init=False)  # last logged reason why the Lease was not obtained
 
     @classmethod
     def of(cls, server: ApiServer, clock: Clock, settings: LeaderElection) -> "LeaderActor":

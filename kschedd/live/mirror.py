@@ -2,14 +2,14 @@
 
 Receives: pages and events from the cluster's API server.  Sends: `reflect` requests to the store.
 
-Owns: for each resource, the version up to which its changes were received.
+Owns: for each resource, the version up to which changes were received.
 Ends: when it is cancelled.
 
-Fails: if the server cannot be reached, requests are retried with increasing pauses. A resource whose history the server
-has discarded is listed again. A resource that the server does not serve, or that this client may not read, is omitted,
-and this is logged. An object that cannot be stored is omitted as well.
+Fails: if the server cannot be reached, requests are retried after increasing pauses. If the server has discarded the
+history of a resource, the resource is listed again. A resource that the server does not serve, or that this client may
+not read, is omitted, which is logged. An object that cannot be stored is omitted as well.
 
-Only the mirror may write to the store. Other requests are answered from the data received so far.
+Only the mirror may write to the store. All other clients may only read the data received so far.
 """
 
 import random
@@ -60,14 +60,14 @@ If the scheduler may not read one that is served, its decisions would be wrong; 
 """
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
-_STEADY_S: Final = 10.0  # seconds; a watch that lasted longer is considered healthy
+_STEADY_S: Final = 10.0  # minimum duration in seconds of a healthy watch
 _FORBIDDEN: Final = 403
 _MOST_PAGES: Final = 1 << 13  # maximum number of pages in one list: four million objects
 _AT_ONCE: Final = 4  # concurrent page requests
-_FIRST_TRIES: Final = 3  # maximum number of attempts to list a resource at startup
-_PART: Final = 1000  # number of objects that are processed between two pauses, in less than a millisecond
-_MOST_LOGGED: Final = 1000  # maximum number of distinct messages that are logged, each once
-_LONGEST_TOLD: Final = 500  # maximum number of characters of each message
+_FIRST_TRIES: Final = 3  # maximum number of attempts to list a resource at the start
+_PART: Final = 1000  # number of objects processed between two pauses, in less than a millisecond
+_MOST_LOGGED: Final = 1000  # maximum number of distinct messages to log, each once
+_LONGEST_TOLD: Final = 500  # maximum number of characters of a message
 
 Raw = dict[str, Any]
 
@@ -76,18 +76,18 @@ Raw = dict[str, Any]
 class MirrorActor:
     server: ApiServer
     _store: ClusterApi
-    _own: frozenset[str]  # the schedulers whose pods this daemon schedules
-    _kinds: Sequence[Sequence[ServedResource]]  # each resource in all its versions, the preferred version first
+    _own: frozenset[str]  # schedulers whose pods this daemon schedules
+    _kinds: Sequence[Sequence[ServedResource]]  # for each resource: all its versions, preferred version first
     _since: dict[ServedResource, str | None] = attrs.field(factory=dict, init=False)
-    heard_at: float | None = attrs.field(default=None, init=False)  # time of the last received data, on Trio's clock
-    # for resources whose requests are being retried: the error message
+    heard_at: float | None = attrs.field(default=None, init=False)  # time of the last data, on Trio's clock
+    # resource whose requests are being retried -> error message
     _unreachable: dict[ServedResource, str] = attrs.field(factory=dict, init=False)
     _logged: set[str] = attrs.field(factory=set, init=False)
     _listing: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
     _back: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the server responds again after an error
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Copy all objects, then follow the changes. Raises LiveError if this fails before the mirror has started."""
+        """Copy all objects, and then receive changes. Raises LiveError if this fails before the mirror has started."""
         await self._fill()
         log.info("mirrored", server=self.server.url, resources=len(self._since))
         task_status.started()
@@ -112,7 +112,7 @@ class MirrorActor:
             raise failures[0]
 
     async def _begin(self, versions: Sequence[ServedResource]) -> None:
-        """List the resource in the first of its versions that the server serves."""
+        """List the resource in the first version that the server serves."""
         absent: NotServed | None = None
         for resource in versions:
             try:
@@ -126,11 +126,11 @@ class MirrorActor:
         log.warning("not_mirrored", resource=plural, why=absent and absent.why)
 
     async def _list_at_first(self, resource: ServedResource) -> str:
-        """List the resource as `_list` does, and retry if the server was reached and failed."""
+        """List the resource; if the server was reached but fails, retry."""
         for tries in range(1, _FIRST_TRIES):
             try:
                 return await self._list(resource)
-            except (RequestFailed, HistoryLost):  # HistoryLost: the continue token of a page has expired
+            except (RequestFailed, HistoryLost):  # HistoryLost means that a page's continue token has expired
                 await trio.sleep(tries * _FIRST_PAUSE_S)
         return await self._list(resource)
 
@@ -146,7 +146,7 @@ class MirrorActor:
                 if not self._unreachable:
                     log.warning("unreachable", server=self.server.url, why=failure.why)
                 self._unreachable[resource] = failure.why
-                self._since[resource] = None  # the server may now be another server, or may have an older state
+                self._since[resource] = None  # it may be another server, or may have an older state
             else:
                 pause = _FIRST_PAUSE_S
                 await trio.sleep_until(begun + pause)  # some servers end each watch immediately
@@ -157,9 +157,9 @@ class MirrorActor:
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def _rest(self, pause: float) -> None:
-        """Wait for `pause` seconds, or until the server is reachable again, but at least for the first pause.
+        """Wait for `pause` seconds, or until the server responds again, but at least for the first pause.
 
-        A server may respond and then fail repeatedly.
+        The minimum is needed for a server that responds and then fails repeatedly.
         """
         back = self._back
         await trio.sleep(_FIRST_PAUSE_S * random.uniform(0.5, 1.5))
@@ -197,7 +197,7 @@ class MirrorActor:
         return MirrorAnswer(self.server.url, self.server.context, unheard_s, unreachable)
 
     async def _list(self, resource: ServedResource) -> str:
-        """Replace the stored objects of the resource by those in the server's list; return the version of this list."""
+        """Replace the stored objects of the resource by those in the server's list; return the list's version."""
         objects: list[Object] = []
         importer, more = new_importer(), ""
         for _ in range(_MOST_PAGES):
@@ -211,7 +211,7 @@ class MirrorActor:
         raise LiveError(self.server.url, f"its list of {resource.plural} does not end")
 
     async def _take(self, resource: ServedResource, events: Sequence[Mapping[str, Any]]) -> None:
-        last: dict[Key, Mapping[str, Any]] = {}  # the last event of each object
+        last: dict[Key, Mapping[str, Any]] = {}  # last event of each object
         version = self._since[resource]
         for event in events:
             meta = event["object"]["metadata"]
@@ -228,7 +228,7 @@ class MirrorActor:
         self._since[resource] = version
 
     def _as_held(self, importer: Importer, raws: Iterable[Raw]) -> list[Object]:
-        """Return the objects in their stored form, without those that cannot be stored. Runs in a thread."""
+        """Return the objects in their stored form, without objects that cannot be stored. Runs in a thread."""
         return as_held(raws, self._log_once, self._own, importer)
 
     def _log_once(self, what: str) -> None:
@@ -241,7 +241,7 @@ class MirrorActor:
 async def mirroring(server: ApiServer, cluster: LiveCluster, own: frozenset[str] = frozenset()) -> MirrorActor:
     """Return a mirror that is ready to run.
 
-    From then on only the mirror changes the cluster, and no pods are scheduled yet.
+    From then on, only the mirror changes the cluster; no pods are scheduled yet.
     """
     await cluster.store.do(lambda store: store.refuse_writes(Mirrored(server.url)))
     await cluster.queue.query(_hand_out_nothing)
@@ -257,7 +257,7 @@ def _built_in() -> Iterator[list[ServedResource]]:
 
 
 def _by_rules(features: Collection[str]) -> Iterator[list[ServedResource]]:
-    """Yield the kinds that exist only by the rules of this version and that the scheduler reads."""
+    """Yield the kinds that only some versions serve and that the scheduler reads."""
     for definition in scheduled_by(features):
         spec = definition.spec
         group, names = spec["group"], spec["names"]
@@ -266,7 +266,7 @@ def _by_rules(features: Collection[str]) -> Iterator[list[ServedResource]]:
 
 
 def _replace(kind: str, objects: Sequence[Object], store: ClusterWriter) -> Generator[None, None, None]:
-    """Store exactly these objects of the kind, and delete all other objects of the kind."""
+    """Store exactly these objects of the kind, and delete all others."""
     there: set[Key] = set()
     for part in in_parts(objects, _PART):
         there.update(map(key_of, part))

@@ -1,4 +1,4 @@
-"""Rate limit of requests as configured: a token bucket with the `qps` and `burst` of client-go.
+"""Rate limit of requests: a token bucket with client-go's `qps` and `burst`.
 
 Source: Kubernetes v1.34, client-go/util/flowcontrol (NewTokenBucketRateLimiter),
 client-go/rest (RESTClientFor: a negative qps is no limit).
@@ -20,10 +20,10 @@ class RateLimit:
 
     _qps: float
     _burst: int
-    _full_at: float = attrs.field(default=float("-inf"), init=False)  # time when the bucket will be full again
+    _full_at: float = attrs.field(default=float("-inf"), init=False)  # time at which the bucket will be full again
 
     def next_at(self, now: float) -> float:
-        """Return the time when the next request may be sent; the request then counts as sent at this time.
+        """Return the time at which the next request may be sent, and take its token.
 
         In seconds of any clock.
         """
@@ -38,7 +38,10 @@ ANSWER_S: Final = 10.0  # maximum time in seconds from a request to its response
 
 
 async def ask_at_pace(server: ApiServer, rate: RateLimit, request: ServerRequest) -> dict[str, Any]:
-    """Return the object in the response to the request. Raises LiveError if there is no response within `ANSWER_S`."""
+    """Return the object in the response to the request, within the rate limit.
+
+    Raises LiveError if there is no response within `ANSWER_S`.
+    """
     await trio.sleep_until(rate.next_at(trio.current_time()))
     with trio.move_on_after(ANSWER_S):
         return await server.ask(request)

@@ -1,6 +1,6 @@
-"""A real cluster whose pods this daemon schedules, with the parts that the setup of the actors needs.
+"""A real cluster whose pods this daemon schedules, with the parts for setting up the actors.
 
-`scheduling` holds the Lease and the connection until no bindings are pending any more.
+`scheduling` keeps the Lease and the connection until no bindings are pending.
 """
 
 import socket
@@ -60,8 +60,7 @@ async def scheduling(
 ) -> AsyncIterator[MirroredCluster]:
     """Yield the cluster, and release the Lease at the end.
 
-    The context must exist longer than the local cluster, so that the Lease is released only when no bindings are
-    pending.
+    The context must outlive the local cluster, so that the Lease is released after the last binding.
     """
     leader = LeaderActor.of(server, clock, election)
     yield MirroredCluster(server, leader, pace)

@@ -1,4 +1,4 @@
-"""The order of writes: writes to one object are sent in the order of their requests; other writes run concurrently."""
+"""The order of writes: writes to one object are sent in order; all others run concurrently."""
 
 from collections.abc import Iterable
 from types import TracebackType
@@ -12,15 +12,15 @@ from kschedd.store.trial import Key
 
 @attrs.define(eq=False)
 class WriteOrder:
-    """Queues of writes, one queue per object.
+    """Queues of writes, one for each object.
 
-    A turn that needs several queues is added to all of them at the same time, which prevents deadlocks.
+    A turn that needs several queues enters all of them together, which prevents deadlocks.
     """
 
     _last: dict[Key, trio.Event] = attrs.field(factory=dict, init=False)
 
     def take(self, keys: Iterable[Key]) -> "WriteTurn":
-        """Return a turn behind all earlier turns for any of these objects."""
+        """Return a turn after all earlier turns for any of these objects."""
         keys, over = frozenset(keys), trio.Event()
         before = {self._last[key] for key in keys if key in self._last}
         self._last |= dict.fromkeys(keys, over)
@@ -35,7 +35,7 @@ class WriteOrder:
 
 @attrs.frozen(eq=False)
 class WriteTurn:
-    """A turn in the queues, which is released at the end of the context."""
+    """A turn in the queues, which ends with the context."""
 
     _order: WriteOrder
     keys: frozenset[Key]
@@ -43,7 +43,7 @@ class WriteTurn:
     over: trio.Event
 
     async def come(self) -> None:
-        """Wait until all earlier turns are released."""
+        """Wait until all earlier turns have ended."""
         for event in self._before:
             await event.wait()
 

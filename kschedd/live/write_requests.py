@@ -1,9 +1,9 @@
 """Writes as requests to a real API server.
 
-A write to an existing object is sent as the change that it makes, in the form of a strategic merge patch, as by
-kube-scheduler. Fields that are unknown here, and list entries that others have added in the meantime, are therefore
-preserved. This daemon assigns resource versions to its own copies of objects and never sends them. The caller
-determines the server's version for a write that depends on a version.
+A write to an existing object is sent as a strategic merge patch with only the changes, as by kube-scheduler. Fields
+that kschedd does not know, and list entries that others have added meanwhile, are therefore preserved. Resource
+versions of local copies are assigned by this daemon and never sent. If a write depends on a version, the caller
+provides the server's version.
 
 Pure.
 Source: Kubernetes v1.34, the REST API; apimachinery/pkg/util/strategicpatch for `$patch`.
@@ -22,7 +22,7 @@ from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace,
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
-_OWN_META: Final = ("resourceVersion", "managedFields", "generation")  # fields that only the server may set
+_OWN_META: Final = ("resourceVersion", "managedFields", "generation")  # fields that only the server sets
 _POD: Final = ServedResource("Pod", "v1", "pods")
 
 
@@ -43,7 +43,7 @@ def key_written(write: Write) -> Key:
 
 
 def made_from(write: Write) -> str:
-    """Return the local version that the object must still have; "" for any version."""
+    """Return the local version that the object must have, or ""."""
     match write:
         case Update(raw) | Patch(patch=raw) if version := (raw.get("metadata") or {}).get("resourceVersion"):
             return str(version)
@@ -56,8 +56,7 @@ def made_from(write: Write) -> str:
 def request_of(write: Write, held: Object | None, version: str = "") -> ServerRequest:
     """Return the request for this write.
 
-    `held`: the local copy of the object, None without one; `version`: the server's version that the object must still
-    have, "" for any.
+    `held` is the local copy of the object, if any; `version` is the server's version that the object must have, or "".
     """
     match write:
         case Create(raw):
@@ -117,7 +116,7 @@ def _patch(write: Patch, held: Object | None, version: str) -> ServerRequest:
 def as_strategic(patch: Any, held: Any, schema: Schema = ANY, strategy: PatchStrategy = NO_STRATEGY) -> Any:
     """Return the strategic merge patch with the same effect on `held` as this RFC 7386 patch.
 
-    In lists whose entries have keys, the patch omits unchanged entries.
+    In lists whose entries have keys, unchanged entries are omitted.
     """
     if isinstance(patch, Mapping):
         before = held if isinstance(held, Mapping) else {}
@@ -135,7 +134,7 @@ def as_strategic(patch: Any, held: Any, schema: Schema = ANY, strategy: PatchStr
 
 
 def _changed_values(name: str, wanted: Sequence[Any] | None, held: Any) -> dict[str, Any]:
-    """Return the changes to a list of plain values, such as finalizers."""
+    """Return the changes of a list of plain values, such as finalizers."""
     there = held if isinstance(held, list) else []
     changed: dict[str, Any] = {}
     if wanted is not None:
@@ -147,7 +146,7 @@ def _changed_values(name: str, wanted: Sequence[Any] | None, held: Any) -> dict[
 
 def _changed_entries(wanted: Sequence[Any], there: Sequence[Any], key: str, item: Schema) -> list[Any]:
     if not all(isinstance(entry, Mapping) for entry in wanted):
-        return list(wanted)  # the server reports the error
+        return list(wanted)  # the server will report the error
     by_key = {entry.get(key): entry for entry in there if isinstance(entry, Mapping)}
     changed: list[Any] = []
     for entry in wanted:
@@ -160,7 +159,7 @@ def _changed_entries(wanted: Sequence[Any], there: Sequence[Any], key: str, item
 
 
 def _difference(old: Any, new: Any) -> Any:
-    """Return the RFC 7386 patch that turns `old` into `new`."""
+    """Return the RFC 7386 patch that changes `old` to `new`."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return new
     changed = {name: None for name in old if name not in new}
@@ -170,7 +169,7 @@ def _difference(old: Any, new: Any) -> Any:
 
 
 def _sendable(raw: Raw, kind: str) -> dict[str, Any]:
-    """Return the object without resource versions, which this daemon assigns."""
+    """Return the object without local resource versions."""
     meta = {field: value for field, value in raw["metadata"].items() if field not in _OWN_META}
     sendable: dict[str, Any] = {**raw, "metadata": meta}
     claim = (raw.get("spec") or {}).get("claimRef") if kind == "PersistentVolume" else None
@@ -190,7 +189,7 @@ def _path(kind: str, namespace: str, name: str, held: Object | None, subresource
 
 
 def _api_version(obj: Object | None) -> str | None:
-    """Return the version in which the server has the object."""
+    """Return the apiVersion of the object on the server."""
     return None if obj is None else obj.raw.get("apiVersion")
 
 

@@ -1,8 +1,8 @@
 """RemoteWriter: performs one write on a real API server, within the configured rate limit.
 
-If a write depends on a version, the server's object is read and compared first. If the server's object equals the local
-copy in that version, the write is sent with the server's own version. Otherwise Conflict is raised, as if the server
-had rejected the write.
+If a write depends on a version, the server's object is read and compared first. If it equals the local copy in that
+version, the write is sent with the server's version. Otherwise Conflict is raised, as if the server had rejected the
+write.
 
 Raises: Conflict; LiveError if the server rejects the write or does not respond.
 """
@@ -52,7 +52,7 @@ class RemoteWriter:
             written[key] = answer
 
     async def uid_of(self, namespace: str, name: str) -> str | None:
-        """Return the UID of the pod with this name on the server; None without one."""
+        """Return the UID of the server's pod with this name, or None."""
         try:
             found = await self._request(read_request(("Pod", namespace, name), None))
         except LiveError as failure:
@@ -62,7 +62,7 @@ class RemoteWriter:
         return _text_in(found, "uid")
 
     async def _version(self, write: Write, key: Key, held: Object | None, written: Written) -> str:
-        """Return the server's version on which the write depends; "" if it depends on no version."""
+        """Return the server's version on which the write depends, or ""."""
         own = made_from(write)
         if not own:
             return ""
@@ -87,7 +87,7 @@ def _version_in(answer: Raw) -> str:
 
 
 def _text_in(answer: Raw, field: str) -> str:
-    """Return this field of the response's metadata; "" without it."""
+    """Return this field of the response's metadata, or ""."""
     meta = answer.get("metadata")
     value = meta.get(field) if isinstance(meta, dict) else None
     return value if isinstance(value, str) else ""

@@ -5,7 +5,7 @@
         for change in daemon.subscribe("watch", kind="Pod"):
             ...
 
-The client makes one call at a time, on a blocking socket. The client is not thread-safe: each thread needs a client of
+The client makes one call at a time on a blocking socket. The client is not thread-safe: each thread needs a client of
 its own. This module does not import Trio, so that programs start quickly.
 """
 
@@ -87,7 +87,7 @@ class BlockingSubscription:
         return self._items.popleft()
 
     def close(self) -> None:
-        """Cancel the stream and discard the items that were not read."""
+        """Cancel the stream and discard unread items."""
         self._items.clear()
         if not self._ended:
             self._end(None)
@@ -96,7 +96,7 @@ class BlockingSubscription:
     def _take(self, item: Any, *, early: bool) -> None:
         """Buffer an item.
 
-        `early`: the item arrived together with the response that opened the stream, before the caller could read it.
+        `early` is true if the item arrived together with the response that opened the stream.
         """
         self._items.append(item)
         if len(self._items) > self._buffer and not self._iterating and not early:
@@ -111,9 +111,9 @@ class BlockingSubscription:
 class BlockingClient:
     """A connection to the daemon at `path` (see `endpoints`; default: `default_socket_path()`), open until `close`.
 
-    `timeout` is the time limit of a call in seconds, None for no limit. `output` is the file descriptor of the pipe to
-    which the caller writes the items of a stream. Waiting for the next item raises BrokenPipeError if nothing reads
-    this pipe any more. Raises NoDaemonError if no daemon answers, and SocketPathError if the path cannot be used.
+    `timeout` is the time limit of a call in seconds, or None. `output` is the file descriptor of the pipe to which the
+    caller writes items. If the pipe has no reader any more, waiting for the next item raises BrokenPipeError. Raises
+    NoDaemonError if no daemon answers, and SocketPathError if the path cannot be used.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class BlockingClient:
         self._msgids = msgids()
         self._responses: dict[int, RpcResponse] = {}
         self._subscriptions: dict[int, BlockingSubscription] = {}
-        # The first items of a subscription may arrive in the same chunk as the response that opens it.
+        # first items of a stream, which may arrive together with the response that opens it
         self._early: deque[Event] = deque()
         self._opening = False
         self._lost: Exception | None = None
@@ -163,7 +163,7 @@ class BlockingClient:
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         """Call a method with parameters by position or by name, and return its result.
 
-        If the only parameter is a map, pass it by name; `service.params` explains why. Raises RpcError with the
+        If the only parameter is a map, pass it by name (see `service.params`). Raises RpcError with the
         daemon's error. With `timeout`, also raises RpcError if no response arrived in time; the daemon may still
         complete the call. Raises ConnectionLostError if the connection ends before the response.
         """
@@ -175,13 +175,13 @@ class BlockingClient:
         return result
 
     def notify(self, method: str, /, *args: Any, **named: Any) -> None:
-        """Send a notification, which calls the method without a response, so errors of the method are not reported."""
+        """Send a notification, which calls the method without a response; errors are not reported."""
         self._transmit(encode_notification(method, wire_params(args, named)), self._deadline())
 
     def subscribe(self, method: str, /, *args: Any, buffer: int = 100_000, **named: Any) -> BlockingSubscription:
         """Call a method that opens a stream, and return the stream, which can be iterated over.
 
-        `buffer` is the number of items that may be buffered during other calls; if there are more, the stream ends with
+        `buffer` is the number of items that may be buffered during other calls; above it, the stream ends with
         `too_slow`.
         """
         self._opening = True
@@ -201,7 +201,7 @@ class BlockingClient:
     def _request(self, method: str, params: list[Any]) -> Any:
         deadline = self._deadline()
         msgid = next(self._msgids)
-        # There are no callers for responses to calls that timed out.
+        # nothing waits for responses to calls that timed out
         self._responses.clear()
         try:
             self._transmit(request_bytes(msgid, method, params), deadline)
@@ -224,7 +224,7 @@ class BlockingClient:
             self._socket.settimeout(_left(deadline))
             self._socket.sendall(message)
         except TimeoutError:
-            # The message may be partly sent, so the connection is unusable.
+            # a part of the message may have been sent, so the connection is unusable
             self._lose(ConnectionLostError(self.path, "it does not read its input"))
         except OSError as error:
             # The daemon may have sent the reason before it closed the connection.
@@ -248,7 +248,7 @@ class BlockingClient:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def _decrypted(self) -> int:
-        """Return the number of bytes that TLS has already decrypted, which polling does not report."""
+        """Return the number of bytes that TLS has decrypted already, which polling does not report."""
         pending = getattr(self._socket, "pending", None)
         return 0 if pending is None else int(pending())
 
@@ -287,7 +287,7 @@ class BlockingClient:
             case ProtocolFault(why=why, fatal=True):
                 self._lose(ConnectionLostError(self.path, f"it sent invalid MessagePack-RPC: {why}"))
             case _:
-                pass  # an unknown notification from a newer daemon
+                pass  # unknown notification of a newer daemon
 
     def _forget_stream(self, stream: int) -> None:
         self._subscriptions.pop(stream, None)
@@ -307,5 +307,5 @@ class BlockingClient:
 
 
 def _left(deadline: float | None) -> float | None:
-    # A timeout of zero would mean non-blocking mode, in which BlockingIOError is raised instead of TimeoutError.
+    # With a timeout of zero, the socket would be non-blocking.
     return None if deadline is None else max(deadline - time.monotonic(), 0.001)

@@ -8,10 +8,10 @@
 
 A program without Trio imports `kschedd.rpc.blocking` and starts faster.
 
-`Client` consists of a `Connection` and two tasks: one sends the messages that callers put into a bounded channel, and
-the other reads. When the buffer of a subscription is full, the reader blocks, which also blocks the daemon. The reader
-blocks only for a limited time, because the blocked data may contain a response for which the subscriber waits. After
-this time the subscription ends with `too_slow`.
+`Client` consists of a `Connection` and two tasks: one sends messages from a bounded channel, and one reads. When the
+buffer of a subscription is full, the reader blocks, and so does the daemon. The reader blocks only for a limited time,
+because the unread data may contain a response for which the subscriber waits. Then the subscription ends with
+`too_slow`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Subscription:
             raise StopAsyncIteration from None
 
     async def _take(self, item: Any) -> bool:
-        """Deliver an item to the subscriber; return False if the subscription is closed."""
+        """Pass an item to the subscriber; return False if the subscription is closed."""
         try:
             self._send.send_nowait(item)
             return True
@@ -102,7 +102,7 @@ class Subscription:
                 await self._send.send(item)
                 return True
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return False  # the subscription or the client was closed during the wait
+            return False  # the subscription or the client was closed meanwhile
         self._end(RpcError("too_slow", "items came faster than they were read; resume after the last one read"))
         return False
 
@@ -115,7 +115,7 @@ class Subscription:
 class _Waiting:
     """A call whose response has not arrived yet."""
 
-    # buffer and `patience_s` of the subscription that the call opens; None: it opens none
+    # buffer and `patience_s` of the subscription that the call opens, or None
     subscribes: tuple[int, float] | None
     done: trio.Event = attrs.field(factory=trio.Event)
     result: Any = None
@@ -139,7 +139,7 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def connect(cls, path: str | os.PathLike[str] | None = None) -> AsyncIterator[Self]:
-        """Connect to the daemon at `path` (see `endpoints`; default: `default_socket_path()`), until the block ends.
+        """Connect to the daemon at `path` (see `endpoints`; default: `default_socket_path()`) until the block ends.
 
         Raises NoDaemonError if no daemon answers, and SocketPathError if the path cannot be used.
         """
@@ -156,7 +156,7 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def over(cls, stream: trio.abc.Stream, path: str) -> AsyncIterator[Self]:
-        """Create a client on an open stream; `path` is the name of the stream in errors."""
+        """Create a client on an open stream; `path` is its name in errors."""
         failure: BaseException | None = None
         async with stream:
             async with trio.open_nursery() as nursery:
@@ -166,7 +166,7 @@ class Client:
                 try:
                     yield client
                 except (Exception, KeyboardInterrupt) as error:
-                    failure = error  # raised again outside the nursery, which would wrap the exception in a group
+                    failure = error  # raised again outside the nursery, which would wrap it in a group
                 finally:
                     client._lose(ConnectionLostError(path, "this client is closed"))
                     nursery.cancel_scope.cancel()
@@ -176,7 +176,7 @@ class Client:
     async def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         """Call a method with parameters by position or by name, and return its result.
 
-        If the only parameter is a map, pass it by name; `service.params` explains why. Raises RpcError with the
+        If the only parameter is a map, pass it by name (see `service.params`). Raises RpcError with the
         daemon's error, and ConnectionLostError if the connection ends before the response. Cancelling discards the
         response; the daemon still completes the call.
         """
@@ -188,7 +188,7 @@ class Client:
         return result
 
     async def notify(self, method: str, /, *args: Any, **named: Any) -> None:
-        """Send a notification, which calls the method without a response, so errors of the method are not reported."""
+        """Send a notification, which calls the method without a response; errors are not reported."""
         self._check()
         await self._put(encode_notification(method, wire_params(args, named)))
 
@@ -198,9 +198,8 @@ class Client:
     ) -> AsyncIterator[Subscription]:
         """Call a method that opens a stream; the stream is open inside the context and cancelled at its end.
 
-        `buffer` is the maximum number of items that wait to be read. If the buffer is full, all other data on this
-        connection waits up to `patience_s` until the next item is read; after that time the subscription ends with
-        `too_slow`.
+        `buffer` is the maximum number of unread items. If the buffer is full, all other data on this connection waits
+        up to `patience_s` for a free place; then the subscription ends with `too_slow`.
         """
         subscription: Subscription = await self._request(method, wire_params(args, named), (buffer, patience_s))
         try:
@@ -219,7 +218,7 @@ class Client:
         try:
             await self._put(message)
             await waiting.done.wait()
-        except trio.Cancelled:  # nothing would read a stream that the call opened
+        except trio.Cancelled:  # no task would read a stream opened by the call
             if subscribes is not None and not waiting.done.is_set():
                 self._abandoned.add(msgid)
             elif isinstance(waiting.result, Subscription):  # the response arrived after the call was cancelled
@@ -236,8 +235,7 @@ class Client:
         try:
             await self._send.send(message)
         except trio.BrokenResourceError:
-            # The writer has ended. The reader may still receive the reason, and then it ends all calls that wait for a
-            # response.
+            # The writer has ended. the reader may still receive the reason, and then ends all waiting calls
             pass
 
     def _check(self) -> None:
@@ -248,7 +246,7 @@ class Client:
         try:
             await pump(self._outbox, self._stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the reader receives the error as well, after the daemon's last messages
+            pass  # the reader also gets the error, after the daemon's last messages
 
     async def _read(self) -> None:
         while self._lost is None:
@@ -270,7 +268,7 @@ class Client:
             case Notification("stream.item", [int(stream), int(), item]):
                 subscription = self._subscriptions.get(stream)
                 if subscription is not None and not await subscription._take(item):
-                    # If the subscription's block ended during the wait, the block has already cancelled the stream.
+                    # if the subscription's block ended meanwhile, it has cancelled the stream
                     if self._subscriptions.pop(stream, None) is not None:
                         self._forget_stream(stream)
             case Notification("stream.end", [int(stream), reason]):
@@ -280,7 +278,7 @@ class Client:
             case ProtocolFault(why=why, fatal=True):
                 self._lose(ConnectionLostError(self.path, f"it sent invalid MessagePack-RPC: {why}"))
             case _:
-                pass  # an unknown notification from a newer daemon
+                pass  # unknown notification of a newer daemon
 
     def _take_response(self, msgid: int, error: Any, result: Any) -> None:
         waiting = self._waiting.get(msgid)
@@ -295,8 +293,8 @@ class Client:
         elif waiting.subscribes is None:
             waiting.result = result
         else:
-            # The subscription is opened here and not in the caller, because the first items of the stream may be in the
-            # same chunk as the response.
+            # The subscription is opened here, because the first items of the stream may arrive together with the
+            # response.
             stream = stream_id(result)
             if stream is None:
                 waiting.failure = no_stream()
@@ -309,7 +307,7 @@ class Client:
         try:
             self._send.send_nowait(encode_notification("stream.cancel", [stream]))
         except (trio.WouldBlock, trio.BrokenResourceError):
-            pass  # the items of the stream are still discarded
+            pass  # items of the stream are still discarded
 
     def _lose(self, failure: Exception) -> None:
         if self._lost is not None:
@@ -324,9 +322,9 @@ class Client:
 
 
 async def _open_unix(path: Path) -> trio.SocketStream:
-    """Open a connection, with retries while the daemon's backlog is full; the kernel reports this state immediately.
+    """Open a connection; while the daemon's backlog is full, which the kernel reports immediately, retry.
 
-    Trio does not handle this error.
+    Trio does not retry.
     """
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -369,7 +367,7 @@ async def _open(endpoint: Path | TcpEndpoint) -> trio.abc.Stream:
         raise connection_error(endpoint, error) from error
 
 
-#: Number of bytes joined into one send, which must complete within the stall limit.
+#: number of bytes joined into one send, which must end within the stall limit
 _GATHER = 256 * 1024
 
 
@@ -378,7 +376,7 @@ async def pump(
 ) -> None:
     """Send all messages in the outbox until its last sender closes.
 
-    A sender blocks while the channel is full, so a slow reader slows the senders down. All waiting messages are sent
+    A sender blocks while the channel is full. All waiting messages are sent
     together, so a thousand small messages need only a few system calls. Raises TooSlowError if the peer reads nothing
     for `stall_s`, and BrokenResourceError if it has disconnected.
     """

@@ -14,8 +14,7 @@ _DEEPEST: Final = 64  # the daemon rejects deeper nesting
 def wire_params(args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
     """Return the array of parameters of a call.
 
-    Raises TypeError for positional and named parameters together, because the protocol does not support both in one
-    call.
+    Raises TypeError for positional and named parameters together, which the protocol does not support.
     """
     if args and named:
         raise TypeError("parameters go all by position or all by name")
@@ -48,7 +47,7 @@ def _beyond_64_bits(value: Any, level: int) -> int | None:
 
 
 def stream_id(result: Any) -> int | None:
-    """Return the id of the stream that a call opened, from the result of the call; None if it opened no stream."""
+    """Return the id of the stream that a call opened, from its result, or None."""
     stream = result.get("stream") if isinstance(result, dict) else None
     return stream if type(stream) is int else None
 

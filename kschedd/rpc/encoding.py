@@ -1,6 +1,6 @@
 """Encoding of MessagePack-RPC messages, the counterpart of `kschedd.rpc.protocol`.
 
-No I/O. Values without an encoding raise MessagePack's exceptions, unless a function documents otherwise.
+No I/O. Unless documented otherwise, values that cannot be encoded raise MessagePack's exceptions.
 """
 
 import threading
@@ -15,7 +15,7 @@ from kschedd.answers import fields_of
 REQUEST: Final = 0
 RESPONSE: Final = 1
 NOTIFICATION: Final = 2
-#: Number of bytes of a large response that are encoded per step, within one item.
+#: number of bytes of a large response encoded per step
 PIECE: Final = 1 << 16
 
 
@@ -54,7 +54,7 @@ def encode_pieces(msgid: int, head: Mapping[str, Any], name: str, values: Iterab
 
 
 def encode_error(msgid: int, code: str, message: str, data: Any = None) -> bytes:
-    """Encode an error response, without data that has no MessagePack form."""
+    """Encode an error response; data that cannot be encoded is omitted."""
     error: dict[str, Any] = {"code": code, "message": message.encode("utf-8", "replace").decode()}
     if data is not None:
         try:
@@ -70,17 +70,17 @@ def _pack(message: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return the MessagePack form of an answer class, or of a scalar from a numpy column."""
+    """Return an answer object, or a scalar of a numpy column, as a value that MessagePack can encode."""
     if attrs.has(type(value)):
         return fields_of(value)
-    # This module does not import numpy, because clients do not need it.
+    # numpy is not imported, because clients do not need it
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
         return value.item()
     raise TypeError(f"{type(value).__qualname__} has no MessagePack form")
 
 
 class _Packers(threading.local):
-    """A packer for each thread: it has a 256 KiB buffer, and threads that share it would mix messages."""
+    """One packer per thread; a packer has a 256 KiB buffer, in which threads would mix messages."""
 
     def __init__(self) -> None:
         self.packer = msgpack.Packer(use_bin_type=True, default=_plain)

@@ -6,7 +6,7 @@ Missing options are read from environment variables such as $KSCHEDD_CA_FILE and
 contain the token itself. The token is never part of the address, because command lines are visible to all users of a
 machine. TLS is used, except for a loopback host without a CA, because a daemon listens without TLS only on loopback.
 
-This module does not import Trio, and reads the files with tokens.  Raises: SocketPathError.
+This module does not import Trio; it reads files with tokens.  Raises: SocketPathError.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Errors of the transport between a client and the daemon, and the encoding of errors.
 
-An error is encoded as a map `{code, message, data?}`; data contains the fields of the error if it has any.
+An error is encoded as a map `{code, message, data?}`; data contains the error's fields, if any.
 
 This module does no I/O and does not import Trio, so that the blocking client starts quickly.
 """
@@ -21,7 +21,7 @@ from kschedd.service.errors import RpcError
 
 @attrs.define(eq=False)
 class NoDaemonError(KscheddError):
-    """No daemon answers at the socket."""
+    """The error if no daemon answers at the socket."""
 
     path: str
 
@@ -31,7 +31,7 @@ class NoDaemonError(KscheddError):
 
 @attrs.define(eq=False)
 class SocketPathError(KscheddError):
-    """The path of the socket cannot be used; the message contains the action that helps."""
+    """The error if the path of the socket cannot be used; the message contains a remedy."""
 
     path: str
     why: str
@@ -42,7 +42,7 @@ class SocketPathError(KscheddError):
 
 @attrs.define(eq=False)
 class DaemonRunningError(KscheddError, rpc_code="conflict"):
-    """Another daemon already listens on the socket path."""
+    """The error if another daemon listens at the path."""
 
     path: str
 
@@ -55,7 +55,7 @@ class DaemonRunningError(KscheddError, rpc_code="conflict"):
 
 @attrs.define(eq=False)
 class ConnectionLostError(KscheddError):
-    """The connection ended before a response arrived."""
+    """The error if the connection ended before a response arrived."""
 
     path: str
     why: str
@@ -65,7 +65,7 @@ class ConnectionLostError(KscheddError):
 
 
 def wire_error(error: KscheddError) -> tuple[str, str, Any]:
-    """Return the code, the message and the data (or None) that encode an error of this program."""
+    """Return the code, message and data (or None) for an error of this program."""
     if isinstance(error, RpcError):
         return error.code, error.message, error.data
     data = _fields(error) if attrs.has(type(error)) else None
@@ -75,7 +75,7 @@ def wire_error(error: KscheddError) -> tuple[str, str, Any]:
 def read_wire_error(error: Any) -> RpcError:
     """Return the error of a response.
 
-    Any value is accepted, because other servers may not use kschedd's error format.
+    Any value is accepted, because other servers may use another error format.
     """
     if isinstance(error, dict) and isinstance(error.get("code"), str):
         return RpcError(error["code"], str(error.get("message", "")), error.get("data"))

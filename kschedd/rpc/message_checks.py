@@ -1,7 +1,7 @@
-"""Limits on messages of untrusted clients: length, nesting, and number of containers.
+"""Limits on messages of untrusted clients: length, nesting, and number of arrays and maps.
 
-A length is checked as soon as a message announces it; nesting and map keys are checked when the message is unpacked.
-Both checks work without recursion and in slices, because the client chooses the depth and the number of values.
+A length is checked when a message announces it; nesting and map keys are checked when the message is unpacked.
+Both checks work without recursion and in slices, because clients choose the depth and the number of values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import attrs
 from kschedd.limits import MAX_REQUEST_BYTES
 
 _MIB = 1 << 20
-_ENVELOPE = 4096  # number of bytes of a message in addition to the part that kube-apiserver calls the body
+_ENVELOPE = 4096  # bytes of a message in addition to the body (kube-apiserver's term)
 
 
 @attrs.frozen
@@ -27,10 +27,10 @@ class Limits:
     binary: int = MAX_REQUEST_BYTES + _ENVELOPE
     array: int = MAX_REQUEST_BYTES
     map: int = MAX_REQUEST_BYTES // 2
-    # None: only the unpacker's own limit applies, which is about 1,000
+    # None: the unpacker's own limit of about 1,000
     depth: int | None = 64
-    trusted: bool = False  # True: messages are unpacked as they arrive, before they are complete
-    stated: int = MAX_REQUEST_BYTES  # limit that the error for a too large message contains
+    trusted: bool = False  # True: messages are unpacked while they arrive
+    stated: int = MAX_REQUEST_BYTES  # limit to report in the error for a large message
 
     @classmethod
     def of_requests(cls, max_bytes: int) -> Limits:
@@ -39,18 +39,18 @@ class Limits:
         return cls(whole, whole, whole, max_bytes, max_bytes // 2, stated=max_bytes)
 
 
-#: For a server, which has untrusted clients.
+#: for a server, because clients are untrusted
 FROM_CLIENTS = Limits()
-#: For a client, which trusts its daemon and may request the data of a hundred thousand pods.
+#: for a client, which trusts its daemon and may request data of a hundred thousand pods
 FROM_DAEMON = Limits(1024 * _MIB, 256 * _MIB, 1024 * _MIB, 1 << 24, 1 << 24, None, trusted=True, stated=1024 * _MIB)
 
 
-#: Maximum number of arrays and maps in one message, because freeing more would block the event loop.
+#: maximum number of arrays and maps in a message, because freeing more would block the event loop
 MOST_CONTAINERS: Final = 1 << 18
-_LOOKED_AT: Final = 20_000  # number of values that are checked or freed in one slice
+_LOOKED_AT: Final = 20_000  # number of values checked or freed in one slice
 _CONTAINER: Final = 15  # cost of an empty container, in scalar values
 
-# The size of a fixed-size value, or of the length field of a string or another sized value, by the first byte.
+# by first byte: size of a fixed-size value, or of the length field of any other value
 _FIXED = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9, 0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
 _FIXED |= {0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18, 0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5}
 _LENGTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
@@ -58,11 +58,11 @@ _COUNTS = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
 
 
 def announced_too_long(head: bytes, limits: Limits) -> str:
-    """Return the fault of the last, incomplete value in an incomplete message; "" if there is none.
+    """Return the fault of the last value in an incomplete message, or "".
 
-    The unpacker checks the length of a string or of bytes only after the whole value has arrived. This function
-    therefore rejects an excessive length near the beginning of a message immediately. Later in a message, only the
-    limit on the whole message applies.
+    The unpacker checks the length of a string or bytes only after the whole value has arrived. This function rejects an
+    excessive length near the beginning of a message immediately. Later in the message, only the limit on the whole
+    message applies.
     """
     at = 0
     while at < len(head):
@@ -93,11 +93,11 @@ def announced_too_long(head: bytes, limits: Limits) -> str:
 def params_fault(
     params: list[Any], depth: int | None, seen: list[list[Any] | dict[str, Any]]
 ) -> Generator[None, None, str]:
-    """Return the fault in the params; "" if they are valid.
+    """Return the fault in the params, or "".
 
-    Every array and map is appended to `seen`, in the order of depth.
+    Every array and map is appended to `seen`, in order of depth.
 
-    The walk is level by level, without recursion, because untrusted clients choose the depth.
+    The traversal is level by level, without recursion, because clients choose the depth.
     """
     level: list[Any] = [params]
     reached = looked_at = 0
@@ -137,7 +137,7 @@ def params_fault(
 
 
 def free_in_slices(seen: list[list[Any] | dict[str, Any]]) -> Iterator[None]:
-    """Free the values of a rejected message in slices, beginning with the deepest arrays and maps."""
+    """Free the values of a rejected message in slices, deepest first."""
     freed = 0
     while seen:
         container = seen.pop()
@@ -152,7 +152,7 @@ def free_in_slices(seen: list[list[Any] | dict[str, Any]]) -> Iterator[None]:
 
 
 def value_text(value: Any) -> str:
-    """Return a short description of a value without its full contents; the function does not use recursion."""
+    """Return a short description of a value, without recursion."""
     match value:
         case dict():
             return f"a map with {len(value)} entries"

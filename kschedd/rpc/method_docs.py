@@ -1,7 +1,6 @@
-"""Generation of METHODS.md, the documentation of the socket: the protocol, and every method of the table.
+"""Generation of METHODS.md: the protocol, and every method of the table.
 
-The page is generated from the daemon's own method table, so the two cannot diverge. A test compares the committed page
-with the generated page.
+The page is generated from the daemon's method table, and a test compares it with the committed page.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ def methods_page(table: Mapping[str, Method]) -> str:
 def _section(method: Method, known: dict[str, str]) -> str:
     """Return the method's section.
 
-    `known` contains tables of keys, each with the method whose section contains the table.
+    `known` contains tables of keys, each with the method whose section contains it.
     """
     parts = [f"\n### `{method.name}`\n\n{method.doc}\n"]
     if not method.reads:
@@ -150,7 +149,7 @@ def _section(method: Method, known: dict[str, str]) -> str:
 
 
 def _meanings(answer: Any, method: str, known: dict[str, str]) -> str:
-    """Return the documented keys of an answer as a table; "" if there are none."""
+    """Return the documented keys of an answer as a table, or ""."""
     rows = "" if answer is None else "".join(f"| `{path}` | {_cell(text)} |\n" for path, text in meanings(answer))
     if not rows:
         return ""
@@ -174,5 +173,5 @@ def _cell(text: str) -> str:
 
 
 def _anchor(name: str) -> str:
-    # The anchor that GitHub generates for a heading: without punctuation such as dots.
+    # as GitHub's anchors for headings, without punctuation
     return "".join(letter for letter in name.lower() if letter.isalnum() or letter in "-_")

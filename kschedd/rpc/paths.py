@@ -2,8 +2,8 @@
 
 The default is `$KSCHEDD_SOCKET`, otherwise `kschedd/kschedd.sock` in `$XDG_RUNTIME_DIR`, otherwise `kschedd.sock` in
 `kschedd-UID` under the directory for temporary files. All users can write to the directory for temporary files, so
-`kschedd-UID` must belong to this user, and others must not have access to it. If others could write there, another user
-could impersonate the daemon.
+`kschedd-UID` must belong to this user and must not be accessible to others. Otherwise another user could impersonate
+the daemon.
 
 This module accesses the file system, and does not import Trio.
 """
@@ -37,17 +37,17 @@ def default_socket_path() -> Path:
 
 
 def is_own_directory(path: Path) -> bool:
-    """Return whether kschedd chooses and creates the directory of the socket, so that the strict checks apply."""
+    """Return whether kschedd chooses and creates the socket's directory, so that strict checks apply."""
     return not os.environ.get(VARIABLE) and path == default_socket_path()
 
 
 def prepare_path(given: str | os.PathLike[str]) -> Path:
-    """Return the absolute path on which the daemon should listen; its directory exists.
+    """Return the absolute path on which the daemon should listen, in an existing directory.
 
-    The directory is created with mode 0700 if it does not exist, and is checked if kschedd chose it
+    The directory is created with mode 0700 if it does not exist; it is checked if kschedd chose it
     (`is_own_directory`).
 
-    An existing directory that the user chose is left unchanged, because the mode 0600 of the socket itself protects it.
+    A directory that the user chose is not changed, because the socket's mode 0600 protects it.
     Raises SocketPathError.
     """
     path = Path(given).absolute()
@@ -58,8 +58,7 @@ def prepare_path(given: str | os.PathLike[str]) -> Path:
         directory.mkdir(mode=0o700, exist_ok=True)
         if is_own_directory(path):
             check_directory(path)
-            # The umask restricts the mode of mkdir, and an earlier version may have created the directory with a wider
-            # mode.
+            # The umask restricts mkdir's mode, and an earlier version may have created the directory with a wider mode.
             directory.chmod(0o700)
     except OSError as error:
         raise SocketPathError(str(path), f"its directory cannot be created: {error.strerror}") from error
@@ -67,7 +66,7 @@ def prepare_path(given: str | os.PathLike[str]) -> Path:
 
 
 def check_directory(path: Path) -> None:
-    """Raise SocketPathError if the directory exists and is not a real directory, or if others can write to it."""
+    """Raise SocketPathError if the directory exists but is not a directory, or if others can write to it."""
     directory = path.parent
     try:
         found = directory.lstat()
@@ -98,7 +97,7 @@ def check_length(path: Path) -> None:
 
 
 def path_to_connect(path: str | os.PathLike[str] | None) -> Path:
-    """Return the path to connect to; if kschedd chose the directory, the directory is checked first.
+    """Return the path to connect to; if kschedd chose its directory, the directory is checked.
 
     Raises SocketPathError.
     """

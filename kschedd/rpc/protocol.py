@@ -1,4 +1,4 @@
-"""MessagePack-RPC without I/O: converts received bytes into events. `encoding` implements the other direction.
+"""MessagePack-RPC without I/O: conversion of received bytes to events. `encoding` implements the other direction.
 
 A message is a MessagePack array (the public specification, github.com/msgpack-rpc/msgpack-rpc):
 
@@ -6,17 +6,17 @@ A message is a MessagePack array (the public specification, github.com/msgpack-r
     response      [1, msgid, error, result]
     notification  [2, method, params]
 
-`Connection` is the state of one side of a byte stream. There are two kinds of fault. If the bytes are not MessagePack,
-exceed a limit, or are not an array of this form, the start of the next message is unknown, and the peer may not use RPC
-at all. A fault in the framing is fatal: the connection reads no more bytes. If only one message is invalid (its
-parameters are not an array, its nesting is too deep, or a request has a string that is not UTF-8 or an invalid map
-key), the fault contains the msgid of the message if it has one, and the following messages are read as usual.
+`Connection` is one side of a byte stream. There are two kinds of fault. If the bytes are not MessagePack, exceed a
+limit, or are not such an array, the start of the next message is unknown. Such a fault is fatal: the connection reads
+no more bytes. If only one message is invalid (its parameters are not an array, it is nested too deeply, or a request
+has a string that is not UTF-8 or an invalid map key), the fault contains its msgid, if it has one, and the next
+messages are read as usual.
 
-For any input, `receive` returns events and raises no exception. Extension types, and map keys that are not strings, do
-not occur in this protocol and are also faults.
+`receive` returns events for any input, and raises no exception. Extension types, and map keys that are not strings, are
+also faults.
 
 Messages of untrusted clients are unpacked only when they are complete, because the unpacker allocates as many elements
-as an array header announces, and a few nested headers would require a gigabyte. A caller that must not block unpacks
+as an array's header announces. A few nested headers could require a gigabyte. A caller that must not block unpacks
 large messages in slices (`Connection.receive_frames`, `unpack_in_slices`).
 
 This module does no I/O and does not import Trio. A connection ends at a fatal fault or at the end of the stream.
@@ -41,17 +41,17 @@ from kschedd.rpc.message_checks import (
 )
 from kschedd.values import run_steps
 
-#: The method by which a client on the network authenticates.
+#: method with which network clients authenticate
 AUTHENTICATE = "rpc.authenticate"
 MAX_MSGID = 2**32 - 1
-#: The msgid of an error that belongs to no particular request. Clients should count from 1.
+#: msgid of an error without a request clients should count from 1
 NO_MSGID = 0
 
-#: Number of bytes that the unpacker receives in one call, which limits its buffer for inputs of any size.
+#: maximum number of bytes passed to the unpacker in one call, which limits its buffer
 _FEED = 1 << 20
-#: Number of bytes at the start of an incomplete message in which announced lengths are checked by `announced_too_long`.
+#: number of bytes at the start of an incomplete message that `announced_too_long` checks
 _HEAD = 512
-#: Length of the longest message that is unpacked in one step, and of a slice: one or two milliseconds of work.
+#: maximum length of a message that is unpacked in one step, and length of a slice, which take 1 to 2 ms
 SLICE = 1 << 15
 
 
@@ -60,7 +60,7 @@ class RpcRequest:
     msgid: int
     method: str
     params: list[Any]
-    size: int = attrs.field(default=0, eq=False)  # size in bytes if the message is large, otherwise 0
+    size: int = attrs.field(default=0, eq=False)  # size in bytes of a large message, else 0
 
 
 @attrs.frozen
@@ -79,7 +79,7 @@ class RpcResponse:
 
 @attrs.frozen
 class ProtocolFault:
-    """Input that is not a valid message. `msgid` is the msgid of the request that caused the fault, if it is known."""
+    """Input that is not a valid message. `msgid` is the msgid of the faulty request, if it is known."""
 
     why: str
     msgid: int | None
@@ -89,7 +89,7 @@ class ProtocolFault:
 
 @attrs.frozen(eq=False)
 class Frame:
-    """A complete message that is not unpacked yet; `unpack_in_slices` unpacks it."""
+    """A complete message in packed form; `unpack_in_slices` unpacks it."""
 
     data: bytes
 
@@ -98,7 +98,7 @@ Event = RpcRequest | Notification | RpcResponse | ProtocolFault
 
 
 class Connection:
-    """The state of one side of a byte stream. After a fatal fault `closed` is true."""
+    """One side of a byte stream. After a fatal fault, `closed` is true."""
 
     def __init__(self, limits: Limits = FROM_CLIENTS) -> None:
         self.closed = False
@@ -111,7 +111,7 @@ class Connection:
 
     @property
     def unfinished(self) -> int:
-        """The number of received bytes that belong to an incomplete message."""
+        """The number of received bytes of an incomplete message."""
         return 0 if self.closed else self._received - self._message_start
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[Event]:
@@ -127,7 +127,7 @@ class Connection:
         return events
 
     def receive_frames(self, data: bytes | bytearray | memoryview) -> list[Event | Frame]:
-        """Return events as `receive` does, but leave large messages packed; the caller unpacks and `note`s them."""
+        """Return events as `receive` does, but large messages in packed form; the caller unpacks and `note`s them."""
         found: list[Event | Frame] = []
         for start in range(0, len(data), _FEED):
             if self.closed:
@@ -140,11 +140,11 @@ class Connection:
         return found
 
     def note(self, event: Event) -> None:
-        """Record the event of a message that the caller unpacked; a fatal fault closes the connection."""
+        """Record the event of a message that the caller has unpacked; a fatal fault closes the connection."""
         self.closed = self.closed or (type(event) is ProtocolFault and event.fatal)
 
     def receive_eof(self) -> list[Event]:
-        """Process the end of the stream, and return a fault if it ended within a message."""
+        """Process the end of the stream; return a fault if it ended within a message."""
         events: list[Event] = []
         unfinished = self._received - self._message_start
         if unfinished and not self.closed:
@@ -220,7 +220,7 @@ class Connection:
 
 
 def first_message(data: bytes, limits: Limits) -> tuple[Event, bytes] | None:
-    """Return the first message of a stream that begins with these bytes, and the bytes after the message.
+    """Return the first message of a stream that begins with these bytes, and the bytes after it.
 
     Returns None if the message is incomplete.
     """
@@ -239,7 +239,7 @@ def first_message(data: bytes, limits: Limits) -> tuple[Event, bytes] | None:
 
 
 def unpack_in_slices(frame: Frame, limits: Limits) -> Generator[None, None, Event]:
-    """Unpack a large message slice by slice; yield where other tasks may run."""
+    """Unpack a large message in slices; yield where other tasks may run."""
     unpacker = _unpacker(limits)
     message: Any = None
     try:
@@ -299,7 +299,7 @@ def _unpacked(frame: bytes, limits: Limits) -> Event:
 
 
 def _fault_within(frame: bytes, error: Exception) -> ProtocolFault:
-    """Return the fault of a message whose end is known; the fault contains the msgid of the request."""
+    """Return the fault of a complete message, with the request's msgid."""
     msgid = _msgid_of(frame[:_HEAD])
     return ProtocolFault(_no_messagepack(error), msgid, msgid is None)
 
@@ -324,7 +324,7 @@ def _too_large(limits: Limits, msgid: int | None, why: str = "") -> ProtocolFaul
 
 
 def _msgid_of(head: bytes) -> int | None:
-    """Return the msgid at the beginning of an incomplete request; None if it cannot be read."""
+    """Return the msgid at the beginning of an incomplete request, or None."""
     match _beginning(head):
         case [int(kind), int(msgid)] if kind == REQUEST and _is_msgid(kind, msgid):
             return msgid
@@ -342,7 +342,7 @@ def _beginning(head: bytes) -> list[Any]:
 
 
 def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
-    """Return the event of an unpacked message; unless `whole`, its parameters are checked later or need no check."""
+    """Return the event of an unpacked message; if `whole`, check its parameters."""
     match message:
         case [int(kind), int(msgid), method, params] if kind == REQUEST and _is_msgid(kind, msgid):
             if why := _fault_of(method, params, limits.depth, whole):
@@ -364,7 +364,7 @@ def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
 
 
 def _fault_of(method: Any, params: Any, depth: int | None, whole: bool) -> str:
-    """Return the fault of a request or notification; "" if it is valid."""
+    """Return the fault of a request or notification, or ""."""
     if type(method) is not str:
         return f"the method must be a string, not {value_text(method)}"
     if type(params) is not list:
@@ -375,13 +375,13 @@ def _fault_of(method: Any, params: Any, depth: int | None, whole: bool) -> str:
 
 
 def msgids() -> Iterator[int]:
-    """Yield message ids for one connection, from 1 to the maximum, and then again from 1."""
+    """Yield message ids from 1 to the maximum, and then from 1 again."""
     while True:
         yield from range(1, MAX_MSGID + 1)
 
 
 def _is_msgid(kind: int, msgid: int) -> bool:
-    # True and False are ints in Python, but not in MessagePack.
+    # in Python, True and False are ints
     return 0 <= msgid <= MAX_MSGID and type(msgid) is int and type(kind) is int
 
 

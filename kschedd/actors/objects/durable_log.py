@@ -1,10 +1,9 @@
-"""The journal as its actor uses it: in a thread of the daemon, or in a separate process.
+"""The interface of the journal for its actor, with implementations in a thread and in a separate process.
 
-A daemon uses a separate process (`kschedd.store.journal.process`), so that the journal's work does not wait for the
-daemon's interpreter lock. If the process has ended, a write fails like a write to a failed disk. `repair` starts
-another process, which rolls back to the last version reported as durable. A suspended process (SIGSTOP) is resumed
-after some seconds, because it holds the lock of the state directory, and waiting tasks could not end. A thread is used
-if the disk is a test double.
+A daemon uses a separate process (`kschedd.store.journal.process`), so that the journal need not wait for the
+interpreter lock. If the process has ended, a write fails as on a failed disk. `repair` starts another process, which
+rolls back to the last version that was reported as durable. If the process is suspended (SIGSTOP), it is resumed after
+some seconds, because it has locked the state directory. In tests with a simulated disk, a thread is used.
 """
 
 import signal
@@ -28,9 +27,9 @@ from kschedd.store.objects.log import WatchEvent
 
 T = TypeVar("T")
 
-_MOST_SENT: Final = 1 << 18  # bytes of objects that are packed and sent before other tasks run, which takes about 2 ms
+_MOST_SENT: Final = 1 << 18  # number of bytes of objects that are packed and sent before other tasks run, in about 2 ms
 _MOST_READ: Final = 65536  # bytes
-_STOPPED_S: Final = 5.0  # time in seconds without an answer after which the process is assumed to be suspended
+_STOPPED_S: Final = 5.0  # seconds without an answer after which the process is assumed to be suspended
 _ENDED_S: Final = 0.005  # interval in seconds of the checks whether a process has ended
 BEGIN: Final = beginning("kschedd.store.journal.process")
 
@@ -38,7 +37,7 @@ BEGIN: Final = beginning("kschedd.store.journal.process")
 class DurableLog(Protocol):
     """The interface of the journal for its actor.
 
-    Only one call may run at a time. A call that raises JournalError has changed nothing.
+    Only one call may run at a time. If a call raises JournalError, nothing has changed.
     """
 
     @property
@@ -77,7 +76,7 @@ class BlockingLog(Protocol):
 
 
 class Execute(Protocol):
-    """A function that runs disk I/O. Calls never overlap, because each call is awaited."""
+    """A function that runs disk I/O. Calls do not overlap, because each call is awaited."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
 
@@ -125,13 +124,13 @@ class JournalThread:
 
 
 class JournalProcess:
-    """A journal written by a separate process. The first call starts the process, and `repair` starts it again."""
+    """A journal written by a separate process. The first call starts the process; `repair` starts it again."""
 
     def __init__(self, journal: Journal, lock: int | None = None, begin: str = BEGIN) -> None:
-        """Take over the journal and close it.
+        """Close the journal; the process will open it.
 
-        `lock` is the descriptor of the state directory's lock. `begin` is the Python code that the process runs, after
-        the pipe's number and the search path are inserted.
+        `lock` is the descriptor of the state directory's lock. `begin` is the Python code of the process, with
+        placeholders for the pipe's number and the search path.
         """
         self._file = journal.file
         self._epoch = journal.epoch
@@ -146,7 +145,7 @@ class JournalProcess:
 
     @property
     def pid(self) -> int | None:
-        """The pid of the process, or None if there is none."""
+        """The pid of the process, or None."""
         return None if self._process is None else self._process.pid
 
     async def append(self, events: Sequence[WatchEvent]) -> None:
@@ -182,7 +181,7 @@ class JournalProcess:
         self._pipe = self._process = None
 
     async def _order(self, *order: Any) -> Any:
-        """Send a command to the process and wait until it is done. Raises JournalError."""
+        """Send a command to the process and wait for its answer. Raises JournalError."""
         await self._send(list(order))
         return await self._answer()
 
@@ -231,13 +230,13 @@ class JournalProcess:
         try:
             await self._order("open", self._file, self._epoch)
         except JournalError:
-            if self._process is not None:  # the process has not ended yet
+            if self._process is not None:  # False if the process has not ended yet
                 await self._end()
             raise
         self.version = answered  # the file may contain later writes of a killed process: `repair` removes them
 
     def _started(self) -> socket.socket:
-        """Start the process, and return this end of the pipe. Raises JournalError."""
+        """Start the process, and return this side's end of the pipe. Raises JournalError."""
         try:
             ours, theirs = socket.socketpair()
             with theirs:
@@ -251,13 +250,13 @@ class JournalProcess:
         return ours
 
     async def _gone(self) -> JournalError:
-        """End the process if it still runs; return the error to report."""
+        """End the process if it still runs, and return the error to report."""
         status = await self._end()
         how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
         return self._failure(f"cannot be written: the process that writes it has ended {how}; another one is started")
 
     async def _end(self) -> int:
-        """End the process if it still runs and return its exit status.
+        """End the process if it still runs, and return its exit status.
 
         This method uses no thread, because threads may be unavailable.
         """

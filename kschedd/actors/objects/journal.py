@@ -3,18 +3,18 @@
 Receives: `Commit`, the events of a batch of writes. Sends: `Kept`, `NotKept`, `Writable`, all to the store, which
 always receives these messages without delay.
 
-Owns: the journal (a DurableLog); the actor awaits its calls one after the other. All waiting commits go into one
+Owns: the journal (a DurableLog); the actor awaits its calls one after the other. All waiting commits are written in one
 transaction, so a slower disk gets larger batches. When the journal exceeds its limit, it is compacted in slices between
-transactions, using a quarter of the actor's time. A writer waits for at most one slice. A slice is as large as this
-disk can process in a few milliseconds. Only a journal of more than twice its limit is compacted in full slices without
-pauses.
+transactions, in a quarter of the actor's time. A write waits for at most one slice. The size of a slice is chosen so
+that this disk needs a few milliseconds for it. If the journal exceeds twice its limit, there are no pauses between
+slices.
 
 Ends: when the store closes its channel; the actor then closes the file.
 
 Fails: a write failure is reported as `NotKept` and applies to all pending commits. Commits from before the failure
-(with an older `term`) are dropped, because the store rolls them back. Writes are then retried with increasing delays
-until one succeeds: `Writable`. If the retries fail for a different reason than before, the new reason is reported, too.
-A damaged file is no longer written, even if parts of it still work, because only a start checks the whole file.
+(with an older `term`) are dropped, because the store rolls them back. Writing is retried with increasing delays until
+it succeeds: `Writable`. If the retries fail for a different reason than before, the new reason is reported, too. After
+damage to the file, nothing is written to it, because only a start checks the whole file.
 """
 
 import math
@@ -31,20 +31,20 @@ from kschedd.store.objects.log import WatchEvent
 
 log = structlog.get_logger("kschedd.journal")
 
-COMPACT_AFTER = 200_000  # number of events after which the current state becomes the snapshot
+COMPACT_AFTER = 200_000  # minimum number of events for a compaction
 MOST_COMMITS = 64  # per transaction
 _SLICE_S = 0.005  # target duration of a compaction slice in seconds
-_MOST_OF_SLICE = 100  # largest number of events moved or pages freed: 0.1 ms of CPU time each
-_LEAST = 5  # smallest number of events moved or pages freed per slice, however long it takes
-_REST = 3  # pause between two slices, as a multiple of the previous slice's duration
-_HEAD_S = 1.0  # seconds without a write after which the record of the last write is flushed
+_MOST_OF_SLICE = 100  # maximum number of moved events or freed pages in a slice: 0.1 ms of CPU time each
+_LEAST = 5  # minimum number of moved events in a slice
+_REST = 3  # pause between two slices, as a multiple of the slice's duration
+_HEAD_S = 1.0  # seconds without a write after which the head is flushed
 _FIRST_RETRY_S = 0.25
 _LONGEST_RETRY_S = 10.0
 
 
 @attrs.define(eq=False)
 class SliceSize:
-    """The amount of work that fits into a slice, adapted to the duration of the latest slices."""
+    """The amount of work in a slice, adapted to the duration of the latest slices."""
 
     size: int = _MOST_OF_SLICE // 4
 
@@ -58,7 +58,7 @@ class SliceSize:
 @attrs.frozen(eq=False)
 class Commit:
     events: Sequence[WatchEvent]
-    term: int  # number of rollbacks before these events were written
+    term: int  # number of rollbacks before these events
 
 
 @attrs.frozen
@@ -72,8 +72,8 @@ class Kept:
 class NotKept:
     """The report that no event after the latest `Kept` is on disk, or will be.
 
-    `term` is the term of the commits that are accepted next. The report is sent again with the same term if the reason
-    changes.
+    `term` is the term of the commits that are accepted next. If the reason changes, the report is sent again with the
+    same term.
     """
 
     failure: JournalError
@@ -82,7 +82,7 @@ class NotKept:
 
 @attrs.frozen
 class Writable:
-    """The report, after `NotKept`, that the journal can be written again."""
+    """The report, after a `NotKept`, that the journal can be written again."""
 
 
 Outcome = Kept | NotKept | Writable
@@ -121,7 +121,7 @@ class JournalActor:
                 self._journal.close()
 
     async def _next(self) -> Sequence[Commit]:
-        """Return the waiting commits. Return none when a compaction slice or the flush of the head is due.
+        """Return the waiting commits. Return none if a compaction slice or the flush of the head is due.
 
         Raises trio.EndOfChannel.
         """
@@ -151,8 +151,8 @@ class JournalActor:
     async def _compact(self) -> None:
         """Run one compaction slice.
 
-        The next slice is due after three times the duration of the last slice, or immediately if the journal exceeds
-        twice its limit.
+        The next slice is due after three times the duration of this slice, or immediately if the journal exceeds twice
+        its limit.
         """
         before = trio.current_time()
         behind = self._journal.tail > 2 * self._compact_after
@@ -175,7 +175,7 @@ class JournalActor:
         while True:
             with trio.move_on_after(math.inf if isinstance(failure, JournalDamaged) else pause):
                 async for _ in self._inbox:
-                    pass  # drop commits of an older term; the store accepts no writes at this time
+                    pass  # commits of an older term are dropped; the store currently rejects writes
                 raise trio.EndOfChannel
             try:
                 await self._journal.repair()

@@ -1,18 +1,18 @@
-"""StoreActor: owns the objects, processes requests in batches, answers after each batch, and wakes watchers.
+"""StoreActor: processes requests on the objects in batches, answers after each batch, and wakes watchers.
 
 Receives: `OwnerQuery` over the Store (a request is a function that reads or writes the Store without interruption),
 `Open`, `UntilWritable`, `Condition` and `EndWatches`; the durable version from the journal actor, if there is one.
 Sends: answers; `Commit` to the journal actor. Owns: the Store, and the doorbells of its watchers. Ends: when its last
 sender closes and the journal has ended. Fails: an exception of a request is raised in its caller.
 
-Only durable state is visible. With a journal, watchers receive only events that are durable. An answer waits until the
-journal contains the version from which the answer was made, whether the request was a write, a read or rejected. Writes
-that the journal could not persist are rolled back. No client has received the rolled-back writes, their writers get
-JournalError, and reads are answered again from the current state. Until the journal can be written again, the store
-answers reads and rejects writes.
+Only durable state is visible. With a journal, watchers receive only durable events. An answer is sent only when the
+journal contains the version on which it is based, even for reads and rejected requests. Writes that the journal could
+not persist are rolled back. No client has received the rolled-back writes; their writers get JournalError, and reads
+are answered again from the current state. Until the journal can be written again, the store answers reads and rejects
+writes.
 
 A watcher has a position in the store's log (a Cursor over immutable events), and is only notified of new events. An
-event therefore costs nothing per watcher until the watcher takes it, and a slow watcher delays no other task.
+event therefore costs nothing for a watcher until the watcher takes it, and a slow watcher delays no other task.
 """
 
 import builtins
@@ -44,24 +44,23 @@ from kschedd.values import fast_frozen
 
 T = TypeVar("T")
 
-_SLICE_S = 0.005  # time in seconds for which requests are served before other tasks run
-_LOOKED_AT = 250  # number of events checked for each watch; if more arrive together, every watcher is notified
-_STEPS_S = 0.002  # the same limit for a request done in steps, during which only its caller waits
+_SLICE_S = 0.005  # seconds for which requests are served before other tasks run
+_LOOKED_AT = 250  # maximum number of events checked for each watch; if there are more, every watcher is notified
+_STEPS_S = 0.002  # the same for a request in steps, for which only its caller waits
 _MOST = 256  # requests per batch
 _KIND = attrgetter("new.kind")
-# Number of unread events after which a watcher is notified even if none concerns it, because the log stores the events
-# for it
+# number of unread events after which a watcher is notified even if none concerns it, because the log must keep them
 _FAR_BEHIND = 1_000
 
 
 @attrs.define(eq=False)
 class Watch:
-    """A watcher's position in the log, and the doorbell that rings when there are new events."""
+    """A watcher's position in the log, and the doorbell that signals new events."""
 
     kinds: frozenset[str] | None
     cursor: Cursor
     bell: Bell
-    first: list[WatchEvent]  # the objects that existed when the watch began, as ADDED events
+    first: list[WatchEvent]  # objects that existed when the watch began, as ADDED events
     concerns: Callable[[WatchEvent], bool] | None = None  # returns False for events that require no notification
     closed: bool = False  # by the watcher
     ended: bool = False  # by the store
@@ -76,7 +75,7 @@ class Watch:
 
     @property
     def version(self) -> int:
-        """The version up to which every write was taken, or did not concern the watch."""
+        """The version up to which all watched events were taken."""
         return self.cursor.version
 
     @property
@@ -85,11 +84,11 @@ class Watch:
 
     @property
     def lag(self) -> int:
-        """The number of events that were not taken yet."""
+        """The number of events in the log after this position."""
         return self.cursor.lag
 
     def is_concerned(self, events: Sequence[WatchEvent], kinds: Set[str]) -> bool:
-        """Return whether one of these events, which are of these kinds, requires a notification."""
+        """Return whether any of these events, which are of these kinds, requires a notification."""
         own, concerns = self.kinds, self.concerns
         if own is not None and own.isdisjoint(kinds):
             return False
@@ -143,7 +142,7 @@ class EndWatches:
 
 @attrs.frozen(eq=False)
 class Steps:
-    """A long write in steps: other requests wait until the write is done, but the event loop continues."""
+    """A long write in steps: other requests wait until it is done, but the event loop continues."""
 
     work: Callable[[Store], Generator[None, None, Any]]
     reply: Reply[Any]
@@ -154,11 +153,11 @@ Message = OwnerQuery[Store, Any] | Steps | Open | UntilWritable | Condition | En
 
 @fast_frozen(eq=False)
 class _Answer:
-    """An answer that is ready, but is sent only when the journal contains the version from which it was made."""
+    """An answer that will be sent when the journal contains the version on which it is based."""
 
     version: int
     reply: Reply[Any]
-    again: Callable[[], None] | None  # computes the answer again; None if it may be computed only once
+    again: Callable[[], None] | None  # computes the answer again; None if this is not allowed
 
 
 @attrs.define(eq=False)
@@ -173,13 +172,14 @@ class StoreActor:
     _inbox: trio.MemoryReceiveChannel[Message]
     _journal: "trio.MemorySendChannel[Commit] | None" = None
     _kept: "trio.MemoryReceiveChannel[Outcome] | None" = None
-    # In order of creation. A watch ends when its owner drops it.
+    # In order of creation. a watch ends when its user drops it
     _watches: list[weakref.ref[Watch]] = attrs.field(factory=list, init=False)
     _ending: bool = attrs.field(default=False, init=False)
-    _log: Cursor = attrs.field(init=False)  # without a journal: position in the log up to which watchers were notified
-    _sent_version: int = attrs.field(init=False)  # with a journal: version up to which commits were sent to the journal
+    _log: Cursor = attrs.field(init=False)  # without a journal: log position up to which watchers were notified
+    _sent_version: int = attrs.field(init=False)  # with a journal: version up to which commits were sent to it
     _answers: list[_Answer] = attrs.field(factory=list, init=False)  # of this batch
-    _held: deque[_Answer] = attrs.field(factory=deque, init=False)  # wait for the journal to have their version
+    # answers that wait until the journal contains their version
+    _held: deque[_Answer] = attrs.field(factory=deque, init=False)
     _failure: JournalError | None = attrs.field(default=None, init=False)
     _term: int = attrs.field(default=0, init=False)
     _until_writable: list[Reply[None]] = attrs.field(factory=list, init=False)
@@ -214,7 +214,7 @@ class StoreActor:
                 await self._do_in_steps(message)
             elif isinstance(message, Open):
                 await self._open_in_steps(message)
-                # Without the existing objects, the watch begins at the durable version.
+                # Without existing objects, the watch begins at the durable version.
                 version = self._store.version if message.with_present else self._store.log.shown
                 self._answers.append(_Answer(version, message.reply, partial(self._open, message)))
             elif isinstance(message, UntilWritable):
@@ -243,11 +243,11 @@ class StoreActor:
 
     async def _do_in_steps(self, request: Steps) -> None:
         await self._send_commits()  # answers to earlier requests must not wait for this request
-        if self._journal is None:  # with a journal, no event is delivered before it is durable
+        if self._journal is None:  # with a journal, events are delivered only when they are durable
             self._store.log.show(self._store.version)
         try:
             request.reply.note(await self._in_steps(request.work(self._store)))
-        except Exception as failure:  # raised in the caller, which awaits the reply
+        except Exception as failure:  # raised again in the caller
             request.reply.note_failure(failure)
         finally:
             if self._journal is None:
@@ -257,8 +257,7 @@ class StoreActor:
     async def _in_steps(self, work: Generator[None, None, T]) -> T:
         """Run work in steps and return its result.
 
-        Raises JournalError if the work's writes cannot be persisted, or if earlier writes were rolled back between its
-        steps.
+        Raises JournalError if the writes cannot be persisted, or if earlier writes are rolled back between the steps.
         """
         before, term, pause = self._store.version, self._term, time.perf_counter() + _STEPS_S
         while True:
@@ -273,12 +272,15 @@ class StoreActor:
                     raise self._failure
             if time.perf_counter() > pause:
                 await trio.lowlevel.checkpoint()
-                if self._term != term:  # the journal failed meanwhile
+                if self._term != term:  # True if the journal failed meanwhile
                     raise self._failure or JournalError("journal", "could not be written; try again")
                 pause = time.perf_counter() + _STEPS_S
 
     async def _send_commits(self) -> None:
-        """Notify watchers of new events, or first send the events to the journal. Send the answers that are due."""
+        """Notify watchers of new events; with a journal, send the events to the journal first.
+
+        Send all answers that are due.
+        """
         if self._journal is None:
             events = self._log.take()
             if events:
@@ -297,13 +299,13 @@ class StoreActor:
             try:
                 await self._journal.send(Commit(events, self._term))
             except trio.BrokenResourceError:
-                # The journal's actor has failed; its fault is also raised in the nursery of both actors.
+                # The journal's actor has failed; its exception also ends both actors' nursery.
                 self._take_back(JournalError("journal", "cannot be written any more; the daemon is shutting down"))
 
     async def _heed(self, kept: "trio.MemoryReceiveChannel[Outcome]") -> None:
         """Receive the reports of the journal.
 
-        This task never waits for other messages, so the journal's actor never waits for the store.
+        This task waits for no other messages, so the journal's actor never waits for the store.
         """
         async with kept:
             async for outcome in kept:
@@ -332,7 +334,7 @@ class StoreActor:
             if answer.again is not None:
                 answer.again()
             if answer.again is None or self._store.version != self._sent_version:
-                # The answer depends on a write that was rolled back, and would be different now.
+                # The answer depends on a write that was rolled back.
                 self._store.roll_back(self._sent_version)
                 answer.reply.refuse(failure)
             else:
@@ -360,7 +362,7 @@ class StoreActor:
         first: list[WatchEvent] | None = None
         if wanted.with_present:
             await self._send_commits()  # answers to earlier requests must not wait for these steps
-            with suppress(JournalError):  # an object was rolled back, so all objects are listed again
+            with suppress(JournalError):  # an object was rolled back, so all objects must be listed again
                 first = await self._in_steps(listing(self._store, wanted.kinds))
         self._open(wanted, first)
 
@@ -398,11 +400,11 @@ class StoreActor:
 
 @attrs.frozen(eq=False)
 class StoreClient:
-    """A client of the store, one for each user. When the last client closes, the store ends."""
+    """A user's client of the store. When the last client closes, the store ends."""
 
     _asking: ActorRef[Store]
     _send: "trio.MemorySendChannel[Message]"
-    _on_write: Callable[[int, int], None] | None = None  # called with the first and last version of its writes
+    _on_write: Callable[[int, int], None] | None = None  # called with the first and last version of the client's writes
 
     @classmethod
     def of(
@@ -414,11 +416,11 @@ class StoreClient:
         return self.of(self._send.clone(), on_write)
 
     async def do(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> T:
-        """Run a function on the store, and return its result once all that it has read or written is durable.
+        """Run a function on the store; return its result when everything that it has read or written is durable.
 
-        Raises the exceptions of the function, and JournalError if its writes could not be persisted. A function that
-        wrote nothing is run again if the state that it read was rolled back. With `once`, the function's caller gets
-        JournalError instead, as for a write.
+        Raises the exceptions of the function, and JournalError if its writes could not be persisted. If the function
+        has only read, and the state was rolled back, it runs again. With `once`, JournalError is raised instead, as for
+        a write.
         """
         return await (await self.ask(request, once=once)).value()
 
@@ -453,8 +455,7 @@ class StoreClient:
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
         """Run a generator on the store, a few milliseconds at a time, and return its result.
 
-        The generator is one write: no other request runs in between, and the journal contains either all of it or
-        nothing.
+        The generator is one write: no other request runs in between, and the journal contains all of it or nothing.
         """
         on_write = self._on_write
 

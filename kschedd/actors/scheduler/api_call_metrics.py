@@ -1,12 +1,10 @@
-"""Metrics of the scheduler's writes, by purpose and result of their batches.
+"""Metrics of the scheduler's writes, by purpose and result.
 
-kube-scheduler counts writes if API calls are made asynchronously (gate SchedulerAsyncAPICalls), and preemptions if
-victims are evicted asynchronously (SchedulerAsyncPreemption). In kschedd, API calls and evictions are always
-asynchronous. The metrics of asynchronous calls are shown if the gate is on. The duration of a write is the duration of
-the request that contains it.
+kube-scheduler counts writes if they are asynchronous (gate SchedulerAsyncAPICalls), and preemptions if evictions are
+asynchronous (SchedulerAsyncPreemption). In kschedd both are always asynchronous, but the metrics are exposed only with
+these gates. The duration of a write is that of the request that contains it.
 
-The binding actor owns these metrics. Source: Kubernetes v1.34, scheduler/framework/api_calls,
-scheduler/framework/preemption/preemption.go.
+Source: Kubernetes v1.34, scheduler/framework/api_calls, scheduler/framework/preemption/preemption.go.
 """
 
 from collections.abc import Mapping
@@ -55,7 +53,7 @@ class ApiCallMetrics:
         patches: "Outcomes",
         preemptions: Mapping[str, "Outcomes"] = NO_PREEMPTIONS,
     ) -> None:
-        """Record the results of the writes, and of the evictions by preemptor."""
+        """Record the results of the writes, and of the evictions by type of preemptor."""
         for kind, outcomes in ((POD_BINDING, bindings), (POD_STATUS_PATCH, patches)):
             self._pending[kind] -= outcomes.succeeded + outcomes.failed
             for result, amount in ((SUCCESS, outcomes.succeeded), (ERROR, outcomes.failed)):

@@ -19,7 +19,8 @@ from kschedd.telemetry.exporter import AttemptTrace, now_ns
 
 log = structlog.get_logger("kschedd.scheduling")
 
-_BESIDE: Final = ("PreBind", "Bind", "PostBind")  # these run beside attempts: their times belong to other pods
+# these run concurrently with attempts, so their times belong to other pods
+_BESIDE: Final = ("PreBind", "Bind", "PostBind")
 
 
 def log_slow(entry: QueuedPod, steps: Mapping[str, float], took_s: float) -> None:
@@ -31,7 +32,7 @@ def log_slow(entry: QueuedPod, steps: Mapping[str, float], took_s: float) -> Non
 def attempt_trace(
     driver: SchedulingDriver, entry: QueuedPod, result: ScheduleResult | FitError, took_s: float
 ) -> AttemptTrace:
-    """Return the trace of an attempt that has just ended."""
+    """Return the trace of the attempt that has just ended."""
     profile, node = entry.pod.scheduler_name, ""
     if isinstance(result, ScheduleResult):
         outcome, node = SCHEDULED, result.node_name
@@ -42,7 +43,7 @@ def attempt_trace(
 
 
 def log_scores(driver: SchedulingDriver, result: ScheduleResult | FitError) -> None:
-    """Log each plugin's weighted score of each feasible node, and the totals, directly after the attempt."""
+    """Log each plugin's weighted score of each feasible node, and the totals, after the attempt."""
     if isinstance(result, FitError) or result.totals is None:
         return
     pod, names = result.pod, driver.machine.cluster.table.names
@@ -50,7 +51,7 @@ def log_scores(driver: SchedulingDriver, result: ScheduleResult | FitError) -> N
         scores = drive(
             driver.machine.schedulers[pod.scheduler_name].ranking.details(result.state, pod, result.feasible)
         )
-    except PluginFault as fault:  # raised by a plugin that returns another result the second time
+    except PluginFault as fault:  # a plugin may return another result in the second call
         log.warning("scores_not_logged", pod=pod.key, why=fault.message)
         return
     nodes = [names[row] for row in result.feasible.tolist()]

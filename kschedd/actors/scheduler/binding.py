@@ -1,4 +1,4 @@
-"""BindingActor: executes plans in the API server, which bind pods to nodes and claims to volumes, and set conditions.
+"""BindingActor: executes the plans that bind pods, bind claims, and set conditions.
 
 Receives: `BindingBatch` from the scheduling actor. Sends: `Answered` to the scheduling actor, for each plan, and for
 each eviction that failed. Owns: only the binding cycles that must wait. Ends: when its sender closes and the running
@@ -6,9 +6,9 @@ cycles have ended. Fails: if a write is rejected by the API server, fails otherw
 journal, the answer contains a Status.
 
 Plans that consist only of writes share one request to the store. The next batch is sent before the store has answered
-the previous one. The store answers once the journal contains the whole batch. Answers are passed on in the order of
-their batches. A plan that must wait for other components to act on its writes (such as the provisioning of a volume)
-has its own task until the scheduling actor signals the end of the wait. The number of these tasks is limited.
+the previous one. The store answers when the journal contains the whole batch. Answers are passed on in the order of
+their batches. If a plan must wait for other components after its writes (such as for a volume), it has its own task
+until the scheduling actor ends the wait. The number of these tasks is limited.
 """
 
 import time
@@ -36,12 +36,12 @@ from kschedd.store.writes import Bind, Write
 log = structlog.get_logger("kschedd.binding")
 
 _MOST = 16  # batches per request
-_UNANSWERED = 16  # largest number of unanswered requests, besides the request being sent
+_UNANSWERED = 16  # maximum number of unanswered requests, in addition to the one being sent
 
 
 @attrs.frozen(eq=False)
 class BindingRequest:
-    """A plan that must become ready after its writes are done; `over` is closed when the wait ends."""
+    """A plan that waits after its writes; `over` is closed at the end of the wait."""
 
     wanted: ExecutePlan
     over: "trio.MemoryReceiveChannel[None]"
@@ -51,7 +51,7 @@ class BindingRequest:
 class BindingBatch:
     """Writes, evictions and plans to execute.
 
-    `writes` get no answer, because newer events follow a rejected write. An eviction is answered only if it
+    `writes` are not answered, because newer events follow a rejected write. An eviction is answered only if it
     fails.
     """
 
@@ -63,14 +63,14 @@ class BindingBatch:
 
 @attrs.frozen(eq=False)
 class Answered:
-    plans: Sequence[tuple[str, Status | None]]  # (uid, and None or the Status of the failure) of each plan
+    plans: Sequence[tuple[str, Status | None]]  # for each plan: uid, and None or the Status of the failure
     failed_evictions: Sequence[Pod] = ()  # for these pods
     refused: int = 0  # number of rejected writes among `writes`
 
 
 @attrs.frozen(eq=False)
 class _Request:
-    """A batch sent to the store, and the time at which it was sent (time.perf_counter)."""
+    """A batch that was sent to the store, and the time of sending (time.perf_counter)."""
 
     batch: Sequence[BindingBatch]
     plans: Sequence[ExecutePlan]
@@ -109,7 +109,7 @@ class BindingActor:
                 await self._answer(await self._answered(request))
 
     async def _cycle(self, request: BindingRequest) -> None:
-        """Run one binding that must wait. The binding counts toward the limit until its wait ends."""
+        """Run a binding that must wait. It is included in the limit until its wait ends."""
         async with self._limiter, request.over:
             await self._answer(await self._answered(await self._send((), [request.wanted])))
             async for _ in request.over:
@@ -145,7 +145,7 @@ class BindingActor:
 
 
 def _preemptions(evictions: Sequence[Eviction], failed: Sequence[Pod]) -> dict[str, Outcomes]:
-    """Return the numbers of successful and of failed evictions by preemptor."""
+    """Return the numbers of successful and failed evictions by type of preemptor."""
     uids, counted = {pod.uid for pod in failed}, dict[str, Outcomes]()
     for preemptor in {eviction.preemptor for eviction in evictions}:
         refused = [eviction.pod.uid in uids for eviction in evictions if eviction.preemptor == preemptor]
@@ -168,9 +168,9 @@ def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], s
 
 
 def _execute(plans: Sequence[ExecutePlan], store: ClusterWriter) -> list[tuple[str, Status | None]]:
-    """Execute one plan after the other.
+    """Execute the plans one after the other.
 
-    Plans that consist of one binding, which is the usual case, are executed many at a time.
+    Plans with a single binding, which are the usual case, are executed together.
     """
     answers: list[tuple[str, Status | None]] = []
     uids: list[str] = []
@@ -208,7 +208,7 @@ def apply_result(write: Write, store: ClusterWriter) -> Status | None:
 def refused(write: Write, failure: Exception) -> Status:
     """Return the Status of a rejected or failed write.
 
-    A failure caused by a fault of the object is logged, and the write's pod is retried.
+    If an object causes an exception, it is logged, and the pod is retried.
     """
     if isinstance(failure, ApiError):
         log.debug("write_refused", write=type(write).__name__, why=str(failure))

@@ -1,10 +1,10 @@
 """ExtenderClients: calls extenders for the scheduling actor, concurrently with other tasks.
 
-Owns: one HTTP client for each extender that has been called, and its idle connections. Ends: with `close`. Fails: any
-failure is logged and becomes the answer, as an ExtenderFailure.
+Owns: an HTTP client for each extender that was called, with its idle connections. Ends: with `close`. Fails: a failure
+is logged and returned as an ExtenderFailure.
 
-Bodies are built and parsed in threads, because bodies with thousands of nodes take long. The JSON of a node is built
-once. Clients are also created in threads, because httpx and a client's certificates take 0.2 s to load.
+Bodies are encoded and parsed in threads, because thousands of nodes take long. The JSON of each node is cached. Clients
+are created in threads, because loading httpx and certificates takes 0.2 s.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class ExtenderClients:
         return answers
 
     async def answer(self, call: ExtenderCall) -> Any:
-        """Return the extender's answer, or an ExtenderFailure as a result."""
+        """Return the extender's answer, or an ExtenderFailure."""
         started = perf_counter()
         received = await self._answer(call)
         self._note(call, received, perf_counter() - started)
@@ -87,13 +87,13 @@ class ExtenderClients:
                 if body.size <= http.SMALL_BYTES:  # a thread would cost more
                     return read(body.whole())
                 return await trio.to_thread.run_sync(lambda: read(body.whole()))
-        except Exception as fault:  # a fault of the extender: its answer may make httpx raise any exception
+        except Exception as fault:  # the extender's answer may make httpx raise any exception
             return http.failure(call, fault, reading=reading)
         return ExtenderFailure(http.LATE_BODY) if reading else call.failed(http.LATE)
 
     async def _new_client(self, http: ModuleType, extender: Extender) -> Any:
         made = await trio.to_thread.run_sync(http.async_client, extender)
-        return self._clients.setdefault(extender, made)  # another call may have created a client meanwhile
+        return self._clients.setdefault(extender, made)  # another call may have created the client meanwhile
 
     async def close(self) -> None:
         for client in self._clients.values():
@@ -101,14 +101,14 @@ class ExtenderClients:
 
 
 async def _read_body(response: Any, body: Any, limit: trio.CancelScope) -> None:
-    """Read an httpx.Response into an AnswerBody. Cancel this scope if the body is too long."""
+    """Read an httpx.Response into an AnswerBody. If the body is too long, the cancel scope is cancelled."""
     async for part in response.aiter_raw():
         body.add(part)
         if body.too_long:
-            limit.cancel()  # this ends the read from the connection
+            limit.cancel()  # ends the read from the connection
 
 
 def _load_http() -> ModuleType:
-    from kschedd.extenders import http  # httpx takes long to import, and most configurations have no extenders
+    from kschedd.extenders import http  # httpx is slow to import, and most configurations have no extenders
 
     return http

@@ -1,12 +1,12 @@
 """FilterWorker: runs shards of out-of-tree plugins that evaluate nodes one by one, each in a thread with a time limit.
 
-There are `parallelism` workers, started on demand. If that number is lowered later, fewer workers run at the same time.
+There are `parallelism` workers, started on demand. If `parallelism` is lowered, fewer workers run at the same time.
 Receives: `Job`. Sends: the result of the job, or PluginTimeout if the job exceeds the limit. Owns: nothing between
 jobs. Ends: when the scheduling actor closes the channel. Fails: a plugin's exceptions are handled within the shard; the
 thread of a hanging shard is abandoned.
 
-In-tree plugins never run here: for a few thousand rows numpy takes less time than passing them to a thread, and plain
-Python gains nothing from threads that share one interpreter lock.
+In-tree plugins never run here: for a few thousand rows, numpy is faster than a switch of threads, and plain Python
+gains nothing from threads with a common interpreter lock.
 """
 
 import math
@@ -28,7 +28,7 @@ Shard = Callable[[], Any]
 
 @attrs.define(eq=False)
 class Together:
-    """The shards of one run: when a shard has failed, the shards that have not begun fail with the same exception."""
+    """The shards of one run: after one has failed, shards that have not begun fail with the same exception."""
 
     fault: Exception | None = None
 
@@ -48,7 +48,7 @@ class Job:
 class FilterWorker:
     _inbox: trio.MemoryReceiveChannel[Job]
     _limit_s: float
-    # Limits the threads: one per worker, in addition to hanging threads
+    # limits the number of threads to one per worker; hanging threads are not included
     _limiter: trio.CapacityLimiter
     _lock: SchedulerLock
     _at_once: trio.CapacityLimiter
@@ -81,14 +81,13 @@ class FilterWorker:
 
 
 class FilterWorkers:
-    """The pool of filter workers, used by the scheduling actor. The workers run in `nursery`."""
+    """The workers, as used by the scheduling actor. The workers run in `nursery`."""
 
     def __init__(self, at_once: int, limit_s: float, lock: SchedulerLock, nursery: trio.Nursery) -> None:
-        # The channel is unbuffered: each worker takes one shard, and no shard waits in the channel.
+        # unbuffered, so that each worker takes one shard
         self._send, self._inbox = trio.open_memory_channel[Job](0)
         self._at_once = trio.CapacityLimiter(at_once)
-        # The limiter has no limit: each worker awaits its thread, so the number of workers limits the threads, and a
-        # hanging thread must not occupy a slot.
+        # unlimited, because the number of workers limits the threads, and a hanging thread must not occupy a slot
         self._threads = trio.CapacityLimiter(math.inf)
         self._limit_s, self._lock, self._nursery = limit_s, lock, nursery
         self.started = 0

@@ -3,8 +3,8 @@
 Receives: nothing. Sends: `Called`, with the plugin's result or the Status of its fault. Owns: nothing. Ends:
 when the plugin returns, or when its time limit has passed and its thread is abandoned.
 
-A plugin's call runs in a thread. A limited number of these tasks have a thread at a time (`PluginThreads`). The time
-limit begins when a call gets its thread. A call of an extender needs no thread.
+A plugin's call runs in a thread. Only a limited number of calls have a thread at the same time (`PluginThreads`). The
+time limit begins when a call gets its thread. A call of an extender needs no thread.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne: one goroutine for each binding cycle).
 """
@@ -34,7 +34,7 @@ log = LazyLogger("kschedd.plugins")
 def run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
     """Run a plugin's `async def` in this thread on a separate event loop, so that no other task is blocked.
 
-    The coroutine is cancelled at the limit, which is impossible for a plain method. Raises TimeoutError.
+    At the limit the coroutine is cancelled, which is impossible for a plain method. Raises TimeoutError.
     """
 
     async def main() -> Any:
@@ -57,7 +57,7 @@ class Called:
 
 @attrs.frozen(eq=False)
 class PluginThreads:
-    """The threads for the calls of binding cycles, at most `at_a_time`, not counting hanging threads."""
+    """The threads for binding cycles' calls, at most `at_a_time`; hanging threads are not counted."""
 
     at_a_time: trio.CapacityLimiter
     lock: SchedulerLock

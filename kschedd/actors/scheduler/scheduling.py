@@ -6,19 +6,18 @@ from calls of plugins; `Expired` from permit waiters; `OwnerQuery` over its driv
 profiles, nominations, binding cycles). Ends: when the store closes its watch; then its channels close. Fails: a fault
 of an out-of-tree plugin fails the pod's attempt; any other exception is a bug in kschedd.
 
-While the driver's debugger has stopped an attempt, or all scheduling, other work continues. The cache does not change
-during an attempt, and follows the watch between two attempts.
+While the debugger has stopped an attempt or all scheduling, other work continues.
 
 This module adds channels, time and threads; the logic is in the driver. The cache is updated only between two attempts.
-The actor works in short slices, so that it never blocks the event loop for more than a few milliseconds. The actor
-sends one message per slice, not one per pod.
+The actor works in short slices, so that it blocks the event loop for at most a few milliseconds. It sends one message
+per slice, not one per pod.
 
-With out-of-tree plugins, every step that may call these plugins runs in a worker thread, which holds the SchedulerLock
-but releases it while waiting for a plugin. An attempt of a profile with only in-tree plugins runs on the event loop.
-Until the step has ended, `_meanwhile` answers queries. During an attempt, `_meanwhile` also continues bindings, in
-other threads that take the lock. `_meanwhile` pauses whenever this actor's own code runs, so two threads never use the
-driver at the same time. While extenders are called, `_meanwhile` also answers queries and continues bindings. PreBind,
-Bind and PostBind of out-of-tree plugins, and an extender's Bind, run as separate tasks (`PluginCall`).
+With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock, except
+while it waits for a plugin. An attempt of a profile with only in-tree plugins runs on the event loop. Until the step
+ends, `_meanwhile` answers queries. During an attempt, it also continues bindings in other threads, which take the lock.
+It pauses while other code of this actor runs, so two threads never use the driver at the same time. It also runs while
+extenders are called. PreBind, Bind and PostBind of out-of-tree plugins, and an extender's Bind, run as separate tasks
+(`PluginCall`).
 """
 
 import time
@@ -82,21 +81,21 @@ M = TypeVar("M")
 _SLICE_S = 0.004
 _MOST_EVENTS = 500  # maximum number of events observed between two checks of the slice's time
 _MOST = 64  # maximum number of messages of one kind in a turn
-_MOST_ATTEMPTS = 128  # per turn; between two turns, pods that sort before popped pods are received
+_MOST_ATTEMPTS = 128  # maximum number of attempts in a turn; between turns, pods that sort earlier are received
 _CATCH_UP_S = 0.01
 _SLOW_S = 0.1  # seconds after which an attempt is logged as slow, as in kube-scheduler
 
 
 @attrs.frozen(eq=False)
 class Inboxes:
-    """The receiving channels of the scheduling actor; a sender rings the actor's doorbell after each message."""
+    """The receiving channels of the scheduling actor; a sender rings its doorbell after each message."""
 
     popped: trio.MemoryReceiveChannel[Popped]
     answered: trio.MemoryReceiveChannel[Answered]
     expired: trio.MemoryReceiveChannel[Expired]
-    expire: "trio.MemorySendChannel[Expired]"  # sending end of a channel, for the permit waiters that this actor starts
+    expire: "trio.MemorySendChannel[Expired]"  # channel for the permit waiters that this actor starts
     called: trio.MemoryReceiveChannel[Called]
-    call: "trio.MemorySendChannel[Called]"  # sending end of a channel, for the calls that this actor starts
+    call: "trio.MemorySendChannel[Called]"  # channel for the calls that this actor starts
     questions: trio.MemoryReceiveChannel[OwnerQuery[SchedulingDriver, Any]]
 
 
@@ -122,14 +121,14 @@ class SchedulingActor:
     _outboxes: Outboxes
     _clock: Clock
     _threads: PluginThreads
-    _stops: Bulletin = attrs.field(factory=Bulletin)  # bulletin with the numbers of the debugger's changes
+    _stops: Bulletin = attrs.field(factory=Bulletin)  # numbers of the debugger's changes
     _log_scores: bool = False  # log a line for each plugin, node and attempt
     _telemetry: TelemetryExporter | None = None
-    _must_wait: Callable[[], bool] | None = None  # whether this actor's recording is behind the disk
-    # Returns whether the binding actor can accept another pod; if not, that actor wakes this one when it can
+    _must_wait: Callable[[], bool] | None = None  # returns whether the recording is slower than this actor
+    # returns whether the binding actor can accept another pod; if not, it wakes this actor later
     _has_room: Callable[[], bool] | None = None
     _courtesy: Courtesy = attrs.field(factory=Courtesy)
-    _requested: bool = attrs.field(default=False, init=False)  # true if a request for pods is outstanding
+    _requested: bool = attrs.field(default=False, init=False)  # true if a request for pods is not answered yet
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
     _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed at its end
     _out_of_tree: bool = attrs.field(init=False)
@@ -159,7 +158,7 @@ class SchedulingActor:
             self._store.close()
 
     async def _rung(self) -> bool:
-        """Wait for the doorbell or for a plan's deadline. Return False once the doorbell is closed."""
+        """Wait for the doorbell or for the deadline of a plan. Return False if the doorbell is closed."""
         if not self._plan_waits and self._driver.debugger.until is None:
             return await self._bell.wait()
         rung = True
@@ -236,7 +235,7 @@ class SchedulingActor:
     async def _evaluate(self, question: OwnerQuery[SchedulingDriver, Any]) -> None:
         """Answer a query.
 
-        Until the query is answered, no other code uses the driver, whichever plugins the query calls.
+        Until the query is answered, no other code uses the driver.
         """
         await (self._in_thread if question.long else self._alone)(question.evaluate, self._driver)
         question.reply.publish()
@@ -260,7 +259,7 @@ class SchedulingActor:
         driver, started = self._driver, time.perf_counter()
         try:
             run = driver.attempts.begin_run(self._clock.now())
-        except Exception as fault:  # a fault of one of the pods, which occurs again in that pod's own attempt
+        except Exception as fault:  # a fault of one of the pods, which occurs again in its single attempt
             log.warning("run_broken", why=fault_text(fault))
             return 0
         if run:
@@ -309,7 +308,7 @@ class SchedulingActor:
         return now
 
     async def _run(self, work: Work[T], entry: QueuedPod | None = None) -> T:
-        """Run work to its end: execute the calls that it yields, and wait at each debugger stop.
+        """Run work to its end: execute the calls that it yields, and wait at debugger stops.
 
         `entry`: of one attempt.
         """
@@ -326,7 +325,7 @@ class SchedulingActor:
         return ended
 
     async def _stopped(self) -> None:
-        """Serve all other requests until the debugger continues the attempt, or the daemon shuts down."""
+        """Serve all other requests until the debugger continues the attempt or the daemon shuts down."""
         driver, debugger = self._driver, self._driver.debugger
         await self._send_effects(await self._alone(driver.take_effects))
         while debugger.stop is not None:
@@ -337,7 +336,7 @@ class SchedulingActor:
             if self._watch.ended or not await self._bell.wait():
                 debugger.end()
         debugger.now_s = self._clock.now()
-        self._bell.ring()  # there may be messages in other inboxes
+        self._bell.ring()  # other inboxes may contain messages
 
     async def _step(self, work: Callable[..., T], *args: Any) -> T:
         """Run a part of the driver that may call plugins."""
@@ -346,7 +345,7 @@ class SchedulingActor:
         return await self._beside(partial(self._in_thread, passes_on=True), work, *args)
 
     def _step_of(self, entry: QueuedPod | None) -> Callable[..., Awaitable[Any]]:
-        """Return the function that runs parts of this pod's attempt; without out-of-tree plugins it needs no thread."""
+        """Return the function that runs parts of this pod's attempt; without out-of-tree plugins, no thread is used."""
         if not self._out_of_tree or entry is None or self._driver.attempts.calls_out_of_tree(entry):
             return self._step
         return self._here
@@ -367,22 +366,22 @@ class SchedulingActor:
     def _exclusively(self) -> AbstractContextManager[object]:
         """Return a context for a short part of the driver that calls no plugin.
 
-        Calls of binding cycles run in their own threads and may change the same state. Calls of binding cycles never
-        hold the lock while they wait.
+        Calls of binding cycles run in their own threads and may change the same state. They never hold the lock while
+        they wait.
         """
         return self._threads.lock.taken() if self._out_of_tree else nullcontext()
 
     # -- while plugins and extenders are waited for -----------------------------------------------------------------
 
     async def _beside(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Await work while `_meanwhile` serves other requests. `_meanwhile` pauses again before this method returns."""
+        """Await work while `_meanwhile` serves other requests. It pauses again before this method returns."""
         resting = trio.CancelScope()
         fault: Exception | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._meanwhile, resting)
             try:
                 result = await work(*args)
-            except Exception as raised:  # raised again outside the nursery, which would wrap the exception in a group
+            except Exception as raised:  # raised again outside the nursery, which would wrap it in a group
                 fault = raised
             resting.cancel()
         if fault is not None:
@@ -390,7 +389,7 @@ class SchedulingActor:
         return result
 
     async def _outside(self, shards: Any) -> list[Any]:
-        """Return the answers to the calls that an attempt yields: calls of extenders, or shards of work."""
+        """Return the answers to calls of an attempt: calls of extenders, or shards of work."""
         if shards and isinstance(shards[0], ExtenderCall):
             return await self._beside(self._outboxes.extenders.ask, shards)
         if any(isinstance(shard, PluginBatch) for shard in shards):
@@ -401,8 +400,8 @@ class SchedulingActor:
     async def _in_tree(self, shards: Sequence[Callable[[], Any]]) -> list[Any]:
         """Return the results of in-tree plugins, computed in this thread.
 
-        In-tree plugins are plain Python, which threads do not make faster, and passing a shard of 64 nodes to a thread
-        takes longer than its work.
+        They are plain Python, which threads do not make faster, and passing 64 nodes to a thread takes longer than
+        evaluating them.
         """
         if self._out_of_tree:
             return await self._step(lambda: [shard() for shard in shards])
@@ -416,11 +415,11 @@ class SchedulingActor:
         return answers
 
     async def _alone(self, work: Callable[..., T], *args: Any) -> T:
-        """Run work while no other code uses the driver, whichever plugins the work calls."""
+        """Run work while no other code uses the driver."""
         return await self._in_thread(work, *args) if self._out_of_tree else work(*args)
 
     async def _meanwhile(self, resting: trio.CancelScope) -> None:
-        """Answer queries, and during an attempt also continue bindings, until `resting` is cancelled."""
+        """Answer queries, and during an attempt continue bindings, until `resting` is cancelled."""
         rung = False
         with resting:
             while True:
@@ -430,7 +429,7 @@ class SchedulingActor:
                     break
                 rung = True
         if rung:
-            self._bell.ring()  # there may be more messages in the inboxes
+            self._bell.ring()  # the inboxes may contain more messages
 
     async def _attend(self) -> None:
         driver, inboxes = self._driver, self._inboxes
@@ -453,7 +452,7 @@ class SchedulingActor:
         """Start a PermitWaiter task for a pod that waits at Permit."""
         if cycle.deadline_s is None:
             return  # the pod was allowed or rejected meanwhile
-        # Capacity one is enough: a new deadline is sent only after the waiter has reported the previous deadline.
+        # Capacity one is enough, because a new deadline is sent only after the waiter has reported the previous one.
         send, receive = trio.open_memory_channel[float](1)
         self._permit_waiters[cycle.uid] = send
         expire = self._inboxes.expire.clone()
@@ -462,7 +461,7 @@ class SchedulingActor:
         )
 
     def _expire(self, uid: str) -> None:
-        """Reject the pod at its deadline, unless the plugin with this timeout has allowed the pod meanwhile."""
+        """Reject the pod at its deadline, unless this plugin has allowed it meanwhile."""
         with self._exclusively():
             self._driver.step(Tick(), self._clock.now())
         waiter = self._permit_waiters.get(uid)
@@ -473,7 +472,7 @@ class SchedulingActor:
     # -- sending --------------------------------------------------------------------------------------------------
 
     async def _send_effects(self, effects: Effects | None = None) -> None:
-        """Send effects to the other actors: the given effects of an attempt in progress, or all effects so far."""
+        """Send effects to the other actors: the given effects, or all effects so far."""
         driver, outboxes = self._driver, self._outboxes
         max_pods = None
         if effects is None:
@@ -501,12 +500,12 @@ class SchedulingActor:
             await _send(outboxes.log, effects.happened)
 
     def _request(self, wanted: ExecutePlan) -> BindingRequest:
-        # Nothing is ever sent: closing the channel is the signal.
+        # Nothing is ever sent; closing the channel is the signal.
         self._plan_waits[wanted.uid], over = trio.open_memory_channel[None](0)
         return BindingRequest(wanted, over)
 
     async def _finish(self) -> None:
-        """Complete the decided placements, and then stop receiving, because the store is shutting down."""
+        """Complete the bindings of decided pods, and then end, because the store is shutting down."""
         self._requested = True  # request no more pods
         await self._send_effects()
         while self._driver.bindings.any_executing:
@@ -524,7 +523,7 @@ class SchedulingActor:
             question.reply.refuse(Ending("scheduler"))
 
     async def _advance_one(self) -> None:
-        """Wait for a plugin call of a binding cycle if there is one, otherwise for a plan. Process the result."""
+        """Wait for a plugin call of a binding cycle, or else for a plan. Process the result."""
         driver, inboxes = self._driver, self._inboxes
         if any(cycle.call is not None for cycle in driver.bindings.cycles.values()):
             called = await inboxes.called.receive()
@@ -541,9 +540,9 @@ async def _send(channel: "trio.MemorySendChannel[M]", message: M) -> None:
 
 
 def send_on(work: Work[T], answers: list[Any] | None) -> tuple[Any, Any]:
-    """Advance an attempt. Return (request, None) if the work yields or stops, or (None, result) at its end.
+    """Advance an attempt. Return (request, None) if the work yields, or (None, result) at its end.
 
-    `answers` are the answers to the last request of the work; with None the work begins.
+    `answers` are the answers to the work's last request, or None to begin.
     """
     try:
         return next(work) if answers is None else work.send(answers), None

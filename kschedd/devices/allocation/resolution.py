@@ -38,7 +38,7 @@ class ResolvedRequest:
     subrequest: DeviceSubRequest
     device_class: Object
     count: int
-    every: tuple[Device, ...] | None  # for mode All: all matching devices; None for mode ExactCount None
+    every: tuple[Device, ...] | None  # for mode All: all matching devices; for mode ExactCount: None
     rules: DeviceRules
     _consumed: dict[DeviceId, Amounts | None] = attrs.field(factory=dict)
 

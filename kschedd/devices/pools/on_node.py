@@ -1,8 +1,8 @@
 """Resource pools of a node: the slices of one generation that the node can use, taken from the inventory.
 
 A pool is incomplete if a slice of its generation is missing. A pool is invalid if it has a duplicate device name, or
-missing or duplicate counters. `Pool.slices` are the slices whose devices may be allocated: in 1.34 all slices, in 1.36
-none of incomplete and invalid pools.
+missing or duplicate counters. `Pool.slices` are the slices whose devices may be allocated: in 1.34 all slices; in 1.36,
+none of an incomplete or invalid pool.
 
 Pools are sorted by driver and name, as in 1.36.3; for 1.34, whose order is random, they are sorted by the names of
 their slices. Pools with binding conditions come last.
@@ -29,7 +29,7 @@ class Pool:
     name: str
     slices: tuple[Slice, ...] = ()  # slices with devices that the node can use
     incomplete: bool = False
-    invalid: str = ""  # reason why the pool is invalid; "" if it is valid
+    invalid: str = ""  # reason why the pool is invalid, or ""
     others: tuple[Slice, ...] = ()  # slices of the same generation for other nodes
     counter_sets: CounterSets = attrs.field(factory=dict)
 
@@ -42,16 +42,16 @@ class Pool:
 
 @attrs.frozen(eq=False)
 class DeviceCandidates:
-    """Some pools, with their devices in the order in which the search tries them.
+    """Some pools, with their devices in the order of the search.
 
-    The pools include those that end the search.
+    The pools include those that make the search fail.
     """
 
     pools: tuple[Pool, ...]
     in_order: list[Device | Pool] = attrs.field(factory=list)
     pool_of: dict[DeviceId, Pool] = attrs.field(factory=dict)
     spans: dict[PoolKey, range] = attrs.field(factory=dict)  # positions of each pool's devices in this order
-    # For each attribute and value: positions in this order.
+    # by attribute and value: positions in this order
     _with_value: dict[str, dict[Any, list[int]]] = attrs.field(factory=dict)
 
     @classmethod
@@ -80,7 +80,7 @@ class DeviceCandidates:
 
 
 def candidates_of(inventory: Inventory, node: Node, rules: DeviceRules) -> DeviceCandidates:
-    """Return the pools that the node can use; the result is cached as long as the slices and the node do not change."""
+    """Return the pools that the node can use; the result is cached until the slices or the node change."""
     key = (rules, node.name)
     known: tuple[Node, DeviceCandidates] | None = inventory.cache.get(key)
     if known is None or known[0] is not node:
@@ -130,14 +130,14 @@ def _is_read(one: Slice, rules: DeviceRules) -> bool:
 
 
 def _for_every_node(one: Slice, rules: DeviceRules) -> bool:
-    """Return whether the slice is read for all nodes, because it has counters and these belong to the whole pool."""
+    """Return whether the slice is read for every node, because it has counters, which belong to the whole pool."""
     return bool(one.counter_sets) and rules.partitionable_devices and not rules.counter_slices_have_nodes
 
 
 def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey, Pool]:
-    """Return the incomplete and invalid pools with counters, in the form for a node that can use none of their devices.
+    """Return the incomplete and invalid pools with counters, for a node that can use none of their devices.
 
-    The counters of these pools are read for such nodes as well, so the pools count if all pools must be valid.
+    Their counters are read for such nodes as well, so these pools matter if all pools must be valid.
     """
     known: dict[PoolKey, Pool] | None = inventory.cache.get(rules)
     if known is None:
@@ -152,7 +152,7 @@ def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey,
 
 
 def _pool(inventory: Inventory, key: PoolKey, slices: Iterable[Slice], rules: DeviceRules) -> Pool | None:
-    """Return the pool of the newest generation in these slices; None if slices for other nodes have a newer one."""
+    """Return the pool of the newest generation in these slices; None if slices of other nodes have a newer one."""
     members = _newest(slices)
     state = _completeness(inventory, key, members)
     if state is None:
@@ -166,7 +166,7 @@ def _pool(inventory: Inventory, key: PoolKey, slices: Iterable[Slice], rules: De
 @attrs.frozen
 class _Completeness:
     complete: bool
-    everywhere: Sequence[Slice]  # all slices of the generation, including those for other nodes
+    everywhere: Sequence[Slice]  # all slices of the generation, including slices for other nodes
 
 
 def _completeness(inventory: Inventory, key: PoolKey, members: Sequence[Slice]) -> _Completeness | None:

@@ -19,7 +19,7 @@ KIND: Final = "DeviceTaintRule"
 
 @attrs.frozen(eq=False)
 class TaintedSlices:
-    """ResourceSlices with the taints of rules; the same object is returned while slice and rules are unchanged."""
+    """ResourceSlices with the taints of rules; the result is the same object while slice and rules are unchanged."""
 
     _known: dict[str, tuple[Object, tuple[Object, ...], Object]] = attrs.field(factory=dict)  # by slice name
 

@@ -15,7 +15,7 @@ from kschedd.service.table import Call, Method
 
 
 def method_table(methods: Iterable[Method]) -> dict[str, Method]:
-    """Return the table of these methods followed by the built-in methods."""
+    """Return the table with these methods, followed by the built-in methods."""
     table: dict[str, Method] = {}
     for method in (*methods, *BUILT_IN):
         assert method.name not in table, f"two methods are called {method.name}"
@@ -47,7 +47,7 @@ class MethodAnswer:
 
 @attrs.frozen
 class PingAnswer:
-    """Information about the daemon, returned by ping."""
+    """Information about the daemon, as returned by ping."""
 
     pong: Annotated[bool, "true"] = True
     server: str | Absent = ABSENT

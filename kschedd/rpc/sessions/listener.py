@@ -1,10 +1,10 @@
-"""The file of the daemon's Unix socket: created so that only this user can connect, and removed at the end.
+"""The file of the daemon's Unix socket: only this user can connect to it, and it is removed at the end.
 
-If two daemons start at the same time, neither may take the other's socket for a stale one. The socket is therefore
-checked, removed and bound under a lock on the directory, which leaves no lock file. The mode is set between bind and
-listen, because clients can connect only after listen.
+If two daemons start at the same time, neither may treat the other's socket as stale. The socket is therefore checked,
+removed and bound under a lock on the directory, which needs no lock file. The mode is set between bind and listen,
+because clients can connect only after listen.
 
-Owns: the socket file while the context is open.  Ends: with the context.
+Owns: the socket file, inside the context.  Ends: with the context.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ import trio
 from kschedd.rpc.errors import DaemonRunningError, SocketPathError
 from kschedd.rpc.paths import prepare_path
 
-_BACKLOG = 1024  # maximum length of the backlog; the kernel limits it to net.core.somaxconn
-_AT_ONCE = 32  # number of connections that are accepted before other tasks run
-#: Maximum time in seconds to wait for another daemon that starts in the same directory and holds the lock.
+_BACKLOG = 1024  # maximum length of the backlog, which the kernel limits to net.core.somaxconn
+_AT_ONCE = 32  # number of connections accepted before other tasks run
+#: maximum wait in seconds for another daemon that is starting in the same directory
 _LOCK_PATIENCE_S = 5.0
 
 
 @asynccontextmanager
 async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[EagerListener]:
-    """Open a listener on a socket file that exists while the context is open.
+    """Open a listener on a socket file that exists inside the context.
 
     Raises DaemonRunningError if a daemon already answers at the path, and SocketPathError if the path cannot be used.
     """
@@ -49,7 +49,7 @@ class EagerListener(trio.abc.Listener[trio.SocketStream]):
     """A listener that accepts all waiting connections in one iteration of the event loop.
 
     Trio's listener accepts only one connection per iteration. If many connections arrive while the event loop is busy,
-    the backlog fills up and the kernel rejects non-blocking clients.
+    the backlog would fill up, and the kernel would reject non-blocking clients.
     """
 
     def __init__(self, listening: socket.socket) -> None:
@@ -71,7 +71,7 @@ class EagerListener(trio.abc.Listener[trio.SocketStream]):
         except (BlockingIOError, ConnectionAbortedError):
             return
         except OSError:
-            if not self._accepted:  # too many open files: trio.serve_listeners waits and retries
+            if not self._accepted:  # too many open files, after which trio.serve_listeners waits and retries
                 raise
 
     async def aclose(self) -> None:
@@ -96,7 +96,7 @@ async def _bind(path: Path) -> tuple[socket.socket, os.stat_result]:
 
 
 def _listen(path: Path) -> tuple[socket.socket, os.stat_result]:
-    """Return the listening socket and the stat of its file, which identifies the file when it is removed."""
+    """Return the listening socket and the stat of its file, by which the file is recognized when it is removed."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listening.setblocking(False)
@@ -117,10 +117,10 @@ async def _lock(directory: int, path: Path) -> None:
                 fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
-                # The lock is polled, because waiting for it would require a thread, and contention at startup is rare.
+                # Polled, because waiting for the lock would need a thread, and contention is rare.
                 await trio.sleep(0.05)
             except OSError as error:
-                # Some network file systems have no locks, so a small race condition remains there.
+                # Some network file systems have no locks, so a small race condition remains.
                 if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
                     return
                 raise SocketPathError(str(path), f"cannot lock its directory: {error.strerror}") from error
@@ -129,7 +129,7 @@ async def _lock(directory: int, path: Path) -> None:
 
 
 def _clear_stale(path: Path) -> None:
-    """Remove a socket file if no process listens on it. Raises an error for any other file."""
+    """Remove a socket file on which no process listens. Raises an error for any other file."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -139,8 +139,7 @@ def _clear_stale(path: Path) -> None:
     if not stat.S_ISSOCK(found.st_mode):
         raise SocketPathError(str(path), "a file that is not a socket exists there; move it or use another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        # The socket is non-blocking, because connecting to a suspended daemon (SIGSTOP) with a full backlog would
-        # block.
+        # Non-blocking, because connecting to a suspended daemon (SIGSTOP) with a full backlog would block.
         probe.setblocking(False)
         try:
             probe.connect(os.fspath(path))

@@ -1,6 +1,6 @@
-"""A stream to which a client of the socket has subscribed: items in order, and one message at its end.
+"""A stream to a client of the socket: items in order, and a message at its end.
 
-A stream that the client does not read stores values instead of encoded bytes, and its producer waits. While many items
+If the client does not read, the stream stores values instead of encoded bytes, and the producer waits. While many items
 are sent, other tasks run in between.
 """
 
@@ -15,14 +15,14 @@ from kschedd.rpc.sessions.sending import Outbox
 from kschedd.service.table import StreamProducer
 from kschedd.service.turns import Turns
 
-#: Number of bytes of items that are encoded before other tasks run.
+#: number of bytes of items encoded before other tasks run
 _STREAMED: Final = 64 * 1024
 STOPPING: Final = ("shutting_down", "the daemon is shutting down")
 
 
 @attrs.define(eq=False)
 class OpenStream:
-    """A subscription of one client: numbered items of its producer, and the reason for its end."""
+    """A client's subscription: the numbered items of its producer, and the reason for its end."""
 
     id: int
     method: str
@@ -45,7 +45,7 @@ class OpenStream:
             await self._put(item)
 
     async def _put(self, item: Any) -> None:
-        """Encode and queue one item when the outbox has room; until then the stream stores the value."""
+        """When the outbox has room, encode and queue one item; until then, the stream stores the value."""
         await self._outbox.room()
         encoded = self._encoded(item)
         self._outbox.put(encoded)

@@ -1,12 +1,12 @@
 """Admission over the network: TCP clients authenticate with a token or a client certificate before a session begins.
 
-If there is a certificate, TLS is negotiated first. Then the client sends one message, `rpc.authenticate` with a token,
-and receives an answer. The whole admission is limited to a few seconds and a few kilobytes. Connections that
-are not authenticated yet have a separate limit, as in the HTTP server. They use no client slots, and their requests are
-not executed.
+If there is a certificate, TLS is negotiated first. The client then sends one message, `rpc.authenticate` with a token,
+and receives an answer. The whole admission is limited to a few seconds and a few kilobytes. Connections that are not
+yet authenticated have their own limit, as in the HTTP server. They occupy no client slots, and their requests are not
+executed.
 
 Owns: the connections that are not authenticated yet. Ends: never by itself.
-Fails: a fault of a peer ends the connection of this peer.
+Fails: a peer's fault ends its connection.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ _LAST_WORDS_S: Final = 1.0
 
 @attrs.frozen
 class AdmissionLimits:
-    """The limits on connections that are not authenticated yet: number, time, and bytes of the message."""
+    """The limits on connections that are not yet authenticated: number, time, and bytes of the message."""
 
     pending: int = 64
     seconds: float = 10.0
@@ -75,11 +75,11 @@ class RemoteDoor:
         return f"{SCHEME}{Address(self.credentials.settings.address.host, port)}"
 
     def used(self) -> tuple[int, int]:
-        """Return the current and the highest number of connections that are not authenticated yet."""
+        """Return the current and the highest number of connections that are not yet authenticated."""
         return len(self._pending), self._pending.most_so_far
 
     async def admit(self, stream: trio.SocketStream) -> Admitted | None:
-        """Return the connection when its caller is authenticated; None if it was rejected and received an error."""
+        """Return the connection of an authenticated caller; None if it was rejected and received an error."""
         address = address_of(stream)
         if not address:
             return None
@@ -101,7 +101,7 @@ class RemoteDoor:
         return None
 
     async def _admitted(self, stream: trio.SocketStream, address: str) -> Admitted:
-        """Authenticate a connection. Raises RpcError after the error was sent to the peer."""
+        """Authenticate a connection. Raises RpcError, which the peer has already received."""
         secured: trio.abc.Stream = stream
         if self.credentials.tls is not None:
             tls = in_tls(stream, self.credentials)
@@ -124,7 +124,7 @@ class RemoteDoor:
         return Admitted(secured, caller, early)
 
     async def _message(self, stream: trio.abc.Stream) -> tuple[Event | None, bytes]:
-        """Return the first message (None if the stream ended before it) and the bytes after it."""
+        """Return the first message (None if the stream ended before it), and the bytes after it."""
         limits = Limits.of_requests(self.limits.message)
         data = b""
         while (found := first_message(data, limits) if data else None) is None:
@@ -149,7 +149,7 @@ class RemoteDoor:
         raise RpcError("unauthenticated", f"the first message has to be {AUTHENTICATE} with a token")
 
     def _refused(self, address: str, why: str) -> None:
-        """Log a rejection; if there are many rejections, they share one line every few seconds."""
+        """Log a rejection; many rejections share one line every few seconds."""
         self.refused += 1
         self._untold += 1
         now = trio.current_time()

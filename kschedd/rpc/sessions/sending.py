@@ -1,12 +1,12 @@
 """The queue of messages to one client, limited in bytes, and the task that sends these messages.
 
-A message is either bytes or `Pieces`. `Pieces` is a large message that is encoded in pieces while it is sent, so that
-the queue of a slow reader only refers to values that the store contains anyway.
+A message is either bytes or `Pieces`. `Pieces` is a large message that is encoded in parts while it is sent, so that a
+slow reader's queue only refers to values that the store contains anyway.
 
-Senders wait in `room` while the client's queue is full. A `Total` counts the bytes of all clients together. If the
-total exceeds its limit, the messages in the longest queue are dropped.
+Senders wait in `room` while the client's queue is full. `Total` counts the queued bytes of all clients. If it exceeds
+its limit, the messages in the longest queue are dropped.
 
-Owns: the messages.  Ends: `pump` returns when the outbox is closed and all messages have been sent.
+Owns: the messages.  Ends: `pump` returns when the outbox is closed and all messages are sent.
 Fails: TooSlowError if the peer reads nothing for `stall_s`, and BrokenResourceError if it has disconnected.
 """
 
@@ -19,14 +19,14 @@ import trio
 
 from kschedd.service.turns import Turns
 
-#: Number of bytes that are joined into one send, which must end within the stall limit.
+#: number of bytes joined into one send, which must end within the stall limit
 GATHER = 256 * 1024
-_AT_ONCE = 64 * 1024  # maximum number of bytes of a response that are written without the pump
+_AT_ONCE = 64 * 1024  # maximum number of bytes of a response written without the pump
 
 
 @attrs.define(eq=False)
 class Pieces:
-    """A message in pieces. `held` is the number of bytes for which the message counts while it waits."""
+    """A message in pieces. `held` is the number of bytes to count for the message while it is queued."""
 
     pieces: Iterator[bytes]
     held: int
@@ -34,7 +34,7 @@ class Pieces:
 
 @attrs.define(eq=False)
 class Total:
-    """The queued bytes of all clients together."""
+    """The queued bytes of all clients."""
 
     most: int = 256 << 20
     held: int = 0
@@ -52,7 +52,7 @@ class Total:
 class Outbox:
     """The queue of messages to one client.
 
-    `on_overflow` is called if this client's messages were dropped because of the total limit.
+    `on_overflow` is called if this client's messages are dropped because of the total limit.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Outbox:
     ) -> None:
         self.held = 0
         self._write = write
-        self._resting = False  # True while the pump waits and nothing is being sent
+        self._resting = False  # True while the pump waits and sends nothing
         self._rest = b""  # unsent part of a message
         self.closed = False
         self._name = name
@@ -84,15 +84,15 @@ class Outbox:
         return self.held >= self._most
 
     async def room(self) -> None:
-        """Wait until the queue is below the limit of this client.
+        """Wait until the queue is below this client's limit.
 
-        If the queue already is below the limit, there is no checkpoint.
+        If it is, there is no checkpoint.
         """
         while self.full and not self.closed:
             await self._room.park()
 
     def answer(self, message: bytes | Pieces) -> None:
-        """Send as much of a response as the stream accepts immediately, so that most responses do not need the pump."""
+        """Send as much of a response as the stream accepts immediately, so that the pump is rarely needed."""
         if not (self._resting and self._write is not None and isinstance(message, bytes) and len(message) <= _AT_ONCE):
             self.put(message)
             return
@@ -100,12 +100,12 @@ class Outbox:
         if taken == len(message):
             return
         self._resting = False
-        self._rest = message[taken:]  # this message is partly sent, so it must not be dropped
+        self._rest = message[taken:]  # a part of this message is sent, so it must not be dropped
         self._count(len(self._rest))
         self._work.unpark()
 
     def put(self, message: bytes | Pieces) -> None:
-        """Append a message to the queue; discard the message if the outbox is closed."""
+        """Append a message to the queue; if the outbox is closed, discard the message."""
         if self.closed:
             return
         self._resting = False
@@ -124,10 +124,10 @@ class Outbox:
         self._messages.clear()
         self.close()
         self._leave_total()
-        self._on_overflow = _nothing  # breaks the reference cycle with the session
+        self._on_overflow = _nothing  # breaks a reference cycle with the session
 
     def make_room(self) -> None:
-        """Drop the messages that are not being sent yet, to free memory for other clients."""
+        """Drop all messages that are not being sent yet."""
         self._messages.clear()
         self._leave_total()
         self._on_overflow()
@@ -156,7 +156,7 @@ class Outbox:
             self.end()
 
     async def _send(self, stream: trio.abc.SendStream, stall_s: float) -> None:
-        """Send queued messages: one large message, or as many messages as fit into one send."""
+        """Send one large message, or as many queued messages as fit into one send."""
         parts = [self._rest] if self._rest else []
         size = done = len(self._rest)
         self._rest = b""
@@ -185,9 +185,9 @@ class Outbox:
 
 
 def writer_to(stream: trio.abc.Stream) -> Callable[[bytes], int] | None:
-    """Return a function that writes to a socket without waiting; None for other streams.
+    """Return a function that writes to a socket without waiting, or None for other streams.
 
-    The function returns the number of written bytes. This number is 0 also if the connection is broken, which the next
+    The function returns the number of written bytes. The number is also 0 if the connection is broken, which the next
     send detects.
     """
     if not isinstance(stream, trio.SocketStream):

@@ -1,9 +1,8 @@
-"""The daemon's end of the socket: accepts clients from listeners and runs a session for each.
+"""The daemon's side of the socket: accepts clients from listeners and runs a session for each.
 
 Uses: the sessions (session.py), in which calls run the handlers of the method table. The server does not depend on the
-meaning of the methods or on the kind of listener.
-Owns: the set of sessions.
-Ends: after `shut_down` when every session has ended, or by cancellation, which disconnects all clients.
+methods or on the kind of listener. Owns: the set of sessions. Ends: after `shut_down` when every session has ended, or
+by cancellation, which disconnects all clients.
 """
 
 from __future__ import annotations
@@ -36,22 +35,22 @@ Listener = trio.abc.Listener[Any]
 class Places:
     """The limits on the number of clients.
 
-    When all slots are taken, the client that has been idle longest is disconnected for a new client. If no client is
-    idle, a new client gets one of the reserved slots, in which streams are not allowed.
+    When all slots are occupied, the client that has been idle longest is disconnected for a new client. If no client is
+    idle, the new client gets a reserved slot, in which streams are not allowed.
     """
 
     clients: int = 1024
     reserve: int = 16
     of_one_process: int = 256
     remote: int = 512  # limit for TCP, so that the Unix socket always has slots
-    # time in seconds after which a client without streams and requests counts as idle if it sends nothing
+    # seconds without data after which a client without streams and requests is idle
     idle_s: float = 1.0
 
 
 class Server:
     """The server of a method table (see `built_in.method_table`) for the clients of the listeners.
 
-    `identity` is the part of `rpc.ping`'s result about this daemon, without `pong`.
+    `identity` is `rpc.ping`'s result without `pong`.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class Server:
         self._log = log or structlog.get_logger("kschedd.rpc")
         self._sessions: dict[ClientSession, Caller] = {}
         self._numbers = itertools.count(1)
-        self._of_process: Counter[int] = Counter()  # number of sessions of each client process
+        self._of_process: Counter[int] = Counter()  # by process: number of its sessions
         self._remote = 0  # number of sessions over TCP
         self._most: Counter[str] = Counter()
         self._grace_s = 0.0
@@ -183,7 +182,7 @@ class Server:
             self._log.debug("rpc.client_ended", client=name)
 
     def _place_for(self, caller: Caller) -> tuple[str, SessionLimits]:
-        """Return the reason why there is no slot for another client of this caller ("" if there is), and its limits."""
+        """Return the reason why there is no slot for another client of this caller, or "", and the client's limits."""
         places, process = self._places, caller.process
         if (
             len(self._sessions) < places.clients
@@ -212,7 +211,7 @@ class Server:
         return why, self._terms
 
     def _end_idle(self, among: Sequence[ClientSession], why: str) -> bool:
-        """End the session that has been idle longest; return False if no session is idle."""
+        """End the session that has been idle longest; return False if none is idle."""
         idle = [(session.idle_s, session) for session in among if session.idle_s is not None]
         idle_s, longest = max(idle, key=lambda entry: entry[0], default=(-1.0, None))
         if longest is None or idle_s < self._places.idle_s:
@@ -232,7 +231,7 @@ class Server:
 
 
 def peer_of(stream: trio.abc.Stream) -> Caller:
-    """Return the caller at the other end of a Unix socket, as the operating system reports it."""
+    """Return the caller at the other end of a Unix socket, from the operating system."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family != socket.AF_UNIX:
         return Caller()
     if not hasattr(socket, "SO_PEERCRED"):

@@ -1,15 +1,13 @@
-"""The session of one client: reads the client's requests, runs them concurrently, and sends the responses.
+"""The session of one client: reads its requests, runs them concurrently, and sends the responses.
 
-Tasks: a reader; a writer (Outbox.pump); one task per running request; one per open stream. The reader takes a slot for
-each request and stops reading when no slot is free. If a client sends requests faster than they are executed, its
+Tasks: a reader; a writer (Outbox.pump); one per running request; one per open stream. The reader acquires a slot for
+each request, and stops reading while no slot is free. If a client sends requests faster than they are executed, its
 socket therefore blocks. The same happens to a client that does not read its responses: while its outbox is full, no
-further response is encoded and its streams pause, so its slots remain in use.
+response is encoded and its streams pause, so its slots stay occupied.
 
-A session ends in five cases: the client has disconnected (its requests are cancelled); the client has closed its
-sending side and all its requests have responses; a fatal protocol fault; the client reads nothing for too long;
-shutdown.
-Fails: a fault of a client affects only its own session; a handler's bug is logged and answered with the error
-`internal`.
+A session ends in five cases: the client disconnects (its requests are cancelled); the client closes its sending side
+and all its requests are answered; a fatal protocol fault; the client reads nothing for too long; shutdown. Fails: a
+fault of a client affects only its own session; a handler's bug is logged, and the error `internal` is sent.
 """
 
 from __future__ import annotations
@@ -53,16 +51,15 @@ from kschedd.service.params import bind
 from kschedd.service.table import Call, Large, Method, StreamProducer, check_may_call, find_method
 from kschedd.service.workers import FairShares
 
-# Number of bytes read in one step: so many bytes of small requests are unpacked in a few milliseconds.
+# number of bytes read in one step; so many bytes of small requests are unpacked in a few milliseconds
 _CHUNK = 16 * 1024
-#: Interval in seconds of the check whether a client is still connected while nothing is read from it.
+#: seconds between checks whether a client is connected while nothing is read from it
 _HANG_UP_CHECK_S = 0.25
-#: Number of sessions of disconnected clients that end in one iteration of the event loop; each takes a tenth of a
-# millisecond.
+#: number of sessions of disconnected clients that end in one iteration, in a tenth of a millisecond each
 ENDS_AT_ONCE = 32
-# depth of values that contain objects in the parameters of a request: in a List passed by name they are at level three
+# depth of values that may contain objects: in a List passed by name, they are at level three
 _DEPTH = 3
-_LAST_WORDS_S = 1.0  # time limit in seconds for actions at the end of a session
+_LAST_WORDS_S = 1.0  # time limit in seconds for the last actions of a session
 
 
 @attrs.frozen
@@ -71,7 +68,7 @@ class SessionLimits:
 
     requests: int = 64
     streams: int = 64
-    # Number of bytes that may be queued for the client; below this limit, one more response of any size is queued.
+    # number of bytes that may be queued for the client; below it, one more response of any size is queued
     held: int = 8 << 20
     stall_s: float = 30.0
     wire: Limits = FROM_CLIENTS
@@ -79,22 +76,21 @@ class SessionLimits:
 
 @attrs.define(eq=False)
 class Shared:
-    """The state that all clients of the socket share; HTTP clients share `shares` as well."""
+    """The state that all clients of the socket share; HTTP clients also share `shares`."""
 
     shares: FairShares = attrs.field(factory=FairShares)
     total: Total = attrs.field(factory=Total)
     audit: AuditLog | None = None
     unfinished: Unfinished = attrs.field(factory=Unfinished)
     courtesy: Courtesy = attrs.field(factory=Courtesy)
-    most_requests: int = 0  # highest number of requests of one client so far
+    most_requests: int = 0  # highest number of concurrent requests of a client
     most_streams: int = 0
     _ends: trio.Semaphore = attrs.field(factory=lambda: trio.Semaphore(ENDS_AT_ONCE), init=False)
 
     async def turn_to_end(self) -> None:
         """Wait until only a few other sessions are ending.
 
-        A thousand clients may disconnect at the same time, and all other work would have to wait until their sessions
-        end.
+        If a thousand clients disconnected together, all other work would have to wait until their sessions end.
         """
         async with self._ends:
             pass
@@ -136,7 +132,7 @@ class ClientSession:
         self._streams: dict[int, OpenStream] = {}
         self._next_stream = 1
         self._stopping = False
-        self._ending = False  # True while the client is being disconnected to make room for another client
+        self._ending = False  # True while the client is being disconnected for another client
         self._since = self._active_at = trio.current_time()
         self._reading = trio.CancelScope()
         self._at_end: dict[str, Callable[[], Awaitable[None]]] = {}
@@ -167,7 +163,7 @@ class ClientSession:
                     finally:
                         self._refuse_unstarted()
                     if self.running or self._streams:
-                        # While the last requests run, check whether their client is still connected.
+                        # While the last requests run, check that the client is still connected.
                         self._everything.start_soon(self._watch_hang_up, watching)
             finally:
                 self._outbox.close()
@@ -209,7 +205,7 @@ class ClientSession:
 
     @property
     def unread(self) -> int:
-        """The number of queued bytes that the client has not read."""
+        """The number of queued bytes."""
         return self._outbox.held
 
     @property
@@ -217,7 +213,7 @@ class ClientSession:
         return self._ending
 
     def end_idle(self, why: str) -> None:
-        """Send the client the reason, and then end the session."""
+        """Send the client the reason, and end the session."""
         self._log.info("rpc.client_idle", why=why)
         self._ending = True
         self._outbox.put(encode_error(NO_MSGID, "idle", why))
@@ -226,7 +222,7 @@ class ClientSession:
     def end_unfinished(self) -> None:
         """Disconnect the client with the most bytes of incomplete requests: send it an error, and read no more from it.
 
-        The earlier requests of this client are completed.
+        Its earlier requests are completed.
         """
         why = f"dropped: more than {self._shared.unfinished.most >> 20} MiB have come of requests that are not complete"
         self._log.warning("rpc.client_left", why=why)
@@ -246,7 +242,7 @@ class ClientSession:
         self._everything.cancel_scope.deadline = trio.current_time() + self._terms.stall_s
 
     def shut_down(self, grace_s: float) -> None:
-        """Stop reading, give running requests `grace_s` to end, and then end them with the error `shutting_down`."""
+        """Stop reading, give running requests `grace_s` to end, and end the others with the error `shutting_down`."""
         self._stopping = True
         self._reading.cancel()
         for stream in self._streams.values():
@@ -319,7 +315,7 @@ class ClientSession:
         return True
 
     async def _take_slot(self) -> bool:
-        """Wait for a free request slot; return False if the client disconnects in the meantime."""
+        """Wait for a free slot; return False if the client disconnects meanwhile."""
         try:
             self._slots.acquire_nowait()
             return True
@@ -367,9 +363,9 @@ class ClientSession:
                 self._outbox.put(encode_error(message.msgid, *STOPPING))
 
     async def _outcome(self, message: RpcRequest | Notification, opened: list[OpenStream]) -> bytes | Pieces | None:
-        """Run the handler, and return the response; None for a notification.
+        """Run the handler and return the response; None for a notification.
 
-        `opened` receives the streams opened by a successful call.
+        `opened` receives the streams that a successful call has opened.
         """
         msgid = message.msgid if isinstance(message, RpcRequest) else None
 
@@ -423,7 +419,7 @@ class ClientSession:
             return await method.handler(call)
 
     async def _audited(self, method: Method, call: Call) -> Any:
-        """Perform a write, and record its outcome, including a failure, in the audit log."""
+        """Execute a write, and record its outcome in the audit log, even if it fails."""
         assert self._audit is not None, "only what is audited comes here"
         noted = AuditedCall.of_method(self.caller, method.name, call.args, self._audit.now_s())
         outcome = AuditOutcome.of_error("cancelled", "the client disconnected")
@@ -441,7 +437,7 @@ class ClientSession:
 
     @asynccontextmanager
     async def _large_slot(self) -> AsyncIterator[None]:
-        """Hold a slot for a large response; the slot is acquired only when the outbox has room."""
+        """Occupy a slot for a large response, which is acquired only when the outbox has room."""
         while True:
             await self._outbox.room()
             await self._large.acquire(self._name)
@@ -492,7 +488,7 @@ class ClientSession:
             self._leave(f"dropped: it has read nothing for {self._terms.stall_s:g} s", warn=True)
         except trio.BrokenResourceError:
             self._leave("the client is gone")
-        # an error within a large response, of which a part was sent
+        # an error inside a large response of which a part was sent
         except (ValueError, TypeError, OverflowError) as fault:
             self._log.error("rpc.handler_bug", what="a result with no MessagePack form", exc_info=fault)
             self._leave("an answer to it could not be completed")
@@ -507,7 +503,7 @@ class ClientSession:
 
 
 def freed(params: list[Any]) -> Generator[None, None, None]:
-    """Empty the parameters of a large request in steps, because freeing all in one step takes tens of milliseconds.
+    """Empty the parameters of a large request in steps, because freeing them in one step takes tens of milliseconds.
 
     Only containers within the parameters are emptied, because an object may still be in use.
     """
@@ -524,14 +520,14 @@ def freed(params: list[Any]) -> Generator[None, None, None]:
 
 
 def only_of_group(raised: BaseException) -> BaseException:
-    """Return the single exception in a group that a handler's nursery created around it."""
+    """Return the only exception in a group that a handler's nursery created."""
     while isinstance(raised, BaseExceptionGroup) and len(raised.exceptions) == 1:
         raised = raised.exceptions[0]
     return raised
 
 
 def hung_up(stream: trio.abc.Stream) -> bool | None:
-    """Return whether the peer has closed the connection; None if the peer may have closed only its sending side."""
+    """Return whether the peer has closed the connection; None if it may have closed only its sending side."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family != socket.AF_UNIX:
         return None
     if stream.socket.fileno() < 0:

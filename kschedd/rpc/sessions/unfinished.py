@@ -1,6 +1,6 @@
-"""Incomplete requests: the number of their received bytes, for all clients together.
+"""Incomplete requests: the number of received bytes, for all clients together.
 
-A client may send a request slowly, and the received part must be stored until the rest arrives. If the total is too
+A client may send a request slowly, and its received part must be stored until the rest arrives. If the total is too
 large, the client with the largest part is disconnected.
 
 Owns: the count.  Ends: never.
@@ -13,7 +13,7 @@ import attrs
 
 class Sender(Protocol):
     def end_unfinished(self) -> None:
-        """Abandon the incomplete request of this sender, and stop reading from it."""
+        """Abandon this sender's incomplete request, and stop reading from it."""
 
 
 @attrs.define(eq=False)
@@ -24,7 +24,7 @@ class Unfinished:
     _of: dict[Sender, int] = attrs.field(factory=dict)
 
     def note(self, sender: Sender, size: int) -> None:
-        """Record how many bytes of this sender's request have been received; 0 means that no request has begun."""
+        """Record how many bytes of this sender's request have been received; 0 if no request has begun."""
         self.held += size - self._of.pop(sender, 0)
         if size:
             self._of[sender] = size
