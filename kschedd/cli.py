@@ -371,7 +371,8 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
         registry.add_file(Path(path))
     given = named["text"], named["source"], IN_TREE | registry.catalogue()
     if method == "config.check":
-        checked = files.check(*given)
+        upgraded = bool(named.get("upgrade_to"))
+        checked = files.check(*given, version=files.version_named(named.get("kube_version", ""), upgraded=upgraded))
         if named.get("upgrade_to"):
             from kschedd.lint.upgrades import upgrade_warnings
 
@@ -380,7 +381,7 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
         return plain(checked)
     if method == "config.convert":
         return {"text": files.convert(*given, upstream=bool(named.get("upstream")))}
-    return plain(files.show(*given))
+    return plain(files.show(*given, version=files.version_named(named.get("kube_version", ""))))
 
 
 def _client(socket: str | None) -> Any:

@@ -226,3 +226,16 @@ def test_what_admission_rejects_does_not_fit(cluster: Path, capsys: pytest.Captu
     reported = json.loads(capsys.readouterr().out)
     assert reported["errors"] == reported["refused"] == []
     assert reported["forbidden"][0].startswith('Pod other/direct: pods "direct" is forbidden: exceeded quota: one')
+
+
+def test_flags_and_files_are_checked_before_the_dump_is_loaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unexpected(options: object) -> None:
+        raise AssertionError("the dump was loaded")
+
+    monkeypatch.setattr("kschedd.commands.offline.check.dumped_cluster", unexpected)
+    assert main(["check", "--from", "dump.json"]) == 2
+    assert capsys.readouterr().err.startswith("error: -f/--filename is required")
+    assert main(["check", "--from", "dump.json", "-f", str(tmp_path / "nope.yaml")]) == 2
+    assert "nope.yaml: cannot be read" in capsys.readouterr().err

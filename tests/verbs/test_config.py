@@ -23,7 +23,7 @@ def old(tmp_path: Path) -> Path:
 
 def test_a_right_file_is_checked_without_a_daemon(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "check", "-f", str(old)]) == 0
-    assert capsys.readouterr().out == f"{old}: right; defaults are those of v1.22\n"
+    assert capsys.readouterr().out == f"{old}: valid; defaults are those of v1.22\n"
 
 
 def test_a_wrong_file_is_refused_with_all_that_is_wrong(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,3 +89,16 @@ def test_wrong_use(typed: Typed, line: str, words: str) -> None:
 def test_a_file_that_is_not_there(typed: Typed) -> None:
     assert typed("config check -f no-such-file") == 1
     assert "no-such-file: cannot be read: No such file or directory" in typed.err
+
+
+def test_the_release_of_the_file_is_a_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+    assert main(["config", "check", "-f", str(file), "--kube-version", "1.34"]) == 0
+    assert capsys.readouterr().out == f"{file}: valid; defaults are those of v1.34\n"
+    assert main(["config", "show", "-f", str(file), "--kube-version", "1.34"]) == 0
+    assert "default of v1.34" in capsys.readouterr().out
+    assert main(["config", "check", "-f", str(file), "--kube-version", "1.30"]) == 1
+    assert 'Kubernetes "1.30" is not supported' in capsys.readouterr().err
+    assert main(["config", "check", "-f", str(file), "--kube-version", "1.30", "--upgrade-to", "1.37"]) == 0
+    assert main(["config", "--kube-version", "1.34", "show"]) == 2

@@ -5,13 +5,16 @@ Exit status: 0 if everything fits, 1 if something does not, 2 if an input is unu
 
 import argparse
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.observe import Observed, add_report_flags, checked_of
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
 from kschedd.commands.offline.dumped_cluster import dumped_cluster
 from kschedd.verbs.command_line.parsing import duration, path_text, path_value
+
+if TYPE_CHECKING:
+    from kschedd.api.manifests import ManifestReading
 
 FITS, DOES_NOT_FIT, BAD_INPUT = 0, 1, 2
 _FORMS: Final = ("text", "markdown", "json", "junit")
@@ -46,9 +49,34 @@ def add_parser(subparsers: Any) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
+    if wants_gates(options):
+        return FITS
+    if not options.filename:
+        print("error: -f/--filename is required: the manifests to check\nSee kschedd check --help", file=sys.stderr)
+        return BAD_INPUT
     from kschedd.api.manifests import read_bytes, read_paths
-    from kschedd.clusters.forks import ObservedFork
     from kschedd.dumps.sources import STDIN
+    from kschedd.printing.terminal.safe import safe
+
+    readings = [
+        read_bytes(sys.stdin.buffer.read(), "<stdin>") if path == STDIN else read_paths([path])
+        for path in options.filename
+    ]
+    manifests = readings[0]
+    for reading in readings[1:]:
+        manifests += reading
+    if manifests.errors and not manifests.manifests:
+        print("".join(safe(f"error: {fault}\n") for fault in manifests.errors), end="", file=sys.stderr)
+        return BAD_INPUT
+    if not options.origin and not any(each.raw.get("kind") == "Node" for each in manifests.manifests):
+        print("error: no nodes: pass a dump with --from, or Node manifests with -f", file=sys.stderr)
+        return BAD_INPUT
+    return _check(options, manifests)
+
+
+def _check(options: argparse.Namespace, manifests: "ManifestReading") -> int:
+    """Check the manifests, and write the report."""
+    from kschedd.clusters.forks import ObservedFork
     from kschedd.errors import KscheddError
     from kschedd.methods import cluster_methods, daemon_methods
     from kschedd.printing.reports import checking
@@ -56,11 +84,6 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.printing.terminal.safe import exact, safe
     from kschedd.verbs.scheduler.checking import check
 
-    if wants_gates(options):
-        return FITS
-    if not options.filename:
-        print("error: -f/--filename is required", file=sys.stderr)
-        return BAD_INPUT
     try:
         observed = Observed.of(options)
         dumped = dumped_cluster(options)
@@ -73,16 +96,6 @@ def main(options: argparse.Namespace) -> int:
             print(safe(f"warning: {text}"), file=sys.stderr)
         given = ", ".join(options.origin)
         print(safe(f"error: {given}: no Kubernetes objects found"), file=sys.stderr)
-        return BAD_INPUT
-    readings = [
-        read_bytes(sys.stdin.buffer.read(), "<stdin>") if path == STDIN else read_paths([path])
-        for path in options.filename
-    ]
-    manifests = readings[0]
-    for reading in readings[1:]:
-        manifests += reading
-    if not options.origin and not any(each.raw.get("kind") == "Node" for each in manifests.manifests):
-        print("error: no nodes: pass a dump with --from, or Node manifests with -f", file=sys.stderr)
         return BAD_INPUT
     progress = ProgressLine(sys.stderr)
     progress.show("Running the cluster until no work is left ...")

@@ -18,6 +18,7 @@ from kschedd.config.loading.context import ReadFile
 from kschedd.config.loading.load import default_config, load_config
 from kschedd.config.model import Config
 from kschedd.config.parsing.faults import ConfigError, ConfigErrors
+from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion, UnknownVersionError, kube_version
 
 
 @attrs.frozen
@@ -37,9 +38,15 @@ class CheckedConfig:
     warnings: Sequence[ConfigFaultAnswer]
 
 
-def check(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None) -> CheckedConfig:
+def check(
+    text: str,
+    source: str,
+    catalogue: Catalogue,
+    read_file: ReadFile | None = None,
+    version: KubernetesVersion = DEFAULT,
+) -> CheckedConfig:
     try:
-        config = load_config(text, source, catalogue=catalogue, read_file=read_file)
+        config = load_config(text, source, catalogue=catalogue, version=version, read_file=read_file)
     except ConfigErrors as faults:
         return CheckedConfig(None, _answers(faults.errors), _answers(faults.warnings))
     return CheckedConfig(config.release, [], _answers(config.warnings))
@@ -60,9 +67,30 @@ def written_as_v1(config: Config, catalogue: Catalogue, *, upstream: bool = Fals
     return converted(config, default, catalogue)
 
 
-def show(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None) -> list[ConfiguredValue]:
-    """Return the values that the file sets, including defaults.  Raises ConfigErrors."""
-    return list(values(load_config(text, source, catalogue=catalogue, read_file=read_file)))
+def show(
+    text: str,
+    source: str,
+    catalogue: Catalogue,
+    read_file: ReadFile | None = None,
+    version: KubernetesVersion = DEFAULT,
+) -> list[ConfiguredValue]:
+    """Return the values that the file sets, including defaults of the version.  Raises ConfigErrors."""
+    return list(values(load_config(text, source, catalogue=catalogue, version=version, read_file=read_file)))
+
+
+def version_named(text: str, *, upgraded: bool = False) -> KubernetesVersion:
+    """Return the version with this name; "": the default version. Raises UnknownVersionError.
+
+    `upgraded`: the file is checked for an upgrade from this version, which may be older than the supported versions.
+    """
+    if not text:
+        return DEFAULT
+    try:
+        return kube_version(text)
+    except UnknownVersionError:
+        if upgraded:
+            return DEFAULT
+        raise
 
 
 def _answers(faults: Sequence[ConfigError]) -> list[ConfigFaultAnswer]:

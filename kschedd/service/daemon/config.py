@@ -45,7 +45,7 @@ _TEXT = Param("text", "string", doc="the file's text: KubeSchedulerConfiguration
 _SOURCE = Param("source", "string", False, "configuration", "the file's name in messages")
 _UPGRADE_TO = Param("upgrade_to", "string", False, "", "a release: also warn of what an upgrade to it changes")
 _KUBE_VERSION = Param(
-    "kube_version", "string", False, "", "the release that is upgraded; default: the newest recorded one"
+    "kube_version", "string", False, "", "the release whose defaults and rules apply; default: the newest recorded one"
 )
 CHANGES = (
     *("weight", "plugin-on", "plugin-off", "args", "percentage", "backoff", "parallelism", "flush"),
@@ -81,7 +81,8 @@ class ConfigMethods(Methods):
         answer=CheckedConfig,
     )
     async def check(self, call: Call) -> Any:
-        checked = await self._read(call, files.check)
+        version = files.version_named(call["kube_version"], upgraded=bool(call["upgrade_to"]))
+        checked = await self._read(call, partial(files.check, version=version))
         if not call["upgrade_to"]:
             return checked
         given = call["text"], call["source"], call["upgrade_to"], call["kube_version"]
@@ -90,13 +91,13 @@ class ConfigMethods(Methods):
 
     @method(
         "config.show",
-        (_TEXT, _SOURCE),
+        (_TEXT, _SOURCE, _KUBE_VERSION),
         reads=True,
         doc="Returns every value that a configuration file sets, in the form of `config.values`.",
         answer=Sequence[ConfiguredValue],
     )
     async def show(self, call: Call) -> Any:
-        return await self._read(call, files.show)
+        return await self._read(call, partial(files.show, version=files.version_named(call["kube_version"])))
 
     @method(
         "config.convert",

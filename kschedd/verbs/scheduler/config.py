@@ -42,7 +42,7 @@ def _config_words(words: VerbParser) -> None:
     words.add_argument(
         "--upgrade-to", metavar="VERSION", help="check: also warn about changes that an upgrade to this release causes"
     )
-    words.add_argument("--kube-version", metavar="VERSION", help="check: the release before the upgrade (1.37)")
+    words.add_argument("--kube-version", metavar="VERSION", help="check, show: the release of the file (1.37)")
     words.add_argument(
         "--for-kube-scheduler",
         action="store_true",
@@ -83,6 +83,8 @@ def config(session: VerbSession, options: argparse.Namespace) -> int:
         source = sources[0]
     elif what in ("check", "apply"):
         raise UsageError(f"{what} requires -f FILE", "config")
+    if options.kube_version and (what not in ("check", "show") or source is None):
+        raise UsageError("--kube-version is for: config check -f FILE, config show -f FILE", "config")
     return _CONFIG[what](session, options, source)
 
 
@@ -95,7 +97,8 @@ def _show(session: VerbSession, options: argparse.Namespace, source: Source | No
     if source is None:
         found = session.daemon.call("config.values")
     else:
-        found = session.ask_of_file("config.show", **_params(options, source))
+        version = {"kube_version": options.kube_version} if options.kube_version else {}
+        found = session.ask_of_file("config.show", **_params(options, source), **version)
     shown = [one for one in found if options.all or _is_worth_showing(one)]
     if not write_answer(session, options.output, shown):
         rows = tuple((one["path"], _text(one["value"]), one["origin"]) for one in shown)
@@ -121,7 +124,7 @@ def _check(session: VerbSession, options: argparse.Namespace, source: Source | N
         session.error(error["text"])
     if answer["errors"]:
         return 1
-    session.write(f"{source.name}: right; defaults are those of {answer['release']}\n")
+    session.write(f"{source.name}: valid; defaults are those of {answer['release']}\n")
     return 0
 
 

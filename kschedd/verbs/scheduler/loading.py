@@ -14,7 +14,7 @@ from kschedd.verbs.command_line.session import VerbSession
 _KINDS: Final = (
     "namespaces,nodes,pods,replicasets,deployments,statefulsets,daemonsets,controllerrevisions,jobs,cronjobs,"
     "replicationcontrollers,poddisruptionbudgets,priorityclasses,runtimeclasses,services,persistentvolumes,persistentvolumeclaims,"
-    "storageclasses,csinodes,csidrivers,csistoragecapacities,volumeattachments,resourcequotas,limitranges"
+    "storageclasses,csinodes,csidrivers,csistoragecapacities,volumeattachments,resourcequotas,limitranges,serviceaccounts"
 )
 _DEVICES: Final = "resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses"
 HOW: Final = f"""\
