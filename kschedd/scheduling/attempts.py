@@ -66,7 +66,7 @@ class Attempts:
         self.group_tried: Sequence[TriedMember] = ()  # results so far of a stopped group cycle
         self._result: tuple[QueuedPod, ScheduleResult | FitError] | None = None  # result of the attempt being completed
         self._choices_before: Choices | None = None  # choices before the attempt of `stepper`
-        self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed during the attempt
+        self.to_undo: list[tuple[AssumedPod, Status]] = []  # bindings that failed during the attempt; undone at its end
 
     # -- the running attempt ----------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class Attempts:
 
     def calls_out_of_tree(self, entry: QueuedPod) -> bool:
         """Return whether an attempt of this pod, or its completion, may call out-of-tree plugins."""
-        if self._failed:  # undo failed bindings, possibly of other profiles
+        if self.to_undo:  # undo failed bindings, possibly of other profiles
             return True
         scheduler = self._machine.schedulers.get(entry.pod.scheduler_name)
         return scheduler is None or len(scheduler.profile.in_tree) < len(scheduler.profile.plugins)
@@ -235,7 +235,7 @@ class Attempts:
         The pods of a run belong to classes that were attempted before. Return an empty run if the next pod must be
         attempted alone; an empty run is always a valid result.
         """
-        if self._pending.nominator or self._failed or self._debugger.engaged:
+        if self._pending.nominator or self.to_undo or self._debugger.engaged:
             return AttemptRun()
         self._machine.handle.now_s = now
         entries = self._popped.for_run()
@@ -266,14 +266,14 @@ class Attempts:
     def _binding_failed(self, assumed: AssumedPod, failure: Status, now: float) -> None:
         """Undo a failed binding now, or after the running attempt."""
         if self.running:
-            self._failed.append((assumed, failure))
+            self.to_undo.append((assumed, failure))
         else:
             self._undo(assumed, failure, now)
 
     def undo_failed(self, now: float) -> None:
         """Undo the bindings that failed during the attempt or PodGroup cycle that has just ended."""
-        while self._failed:
-            self._undo(*self._failed.pop(0), now)
+        while self.to_undo:
+            self._undo(*self.to_undo.pop(0), now)
 
     def _undo(self, assumed: AssumedPod, failure: Status, now: float) -> None:
         pod, queue = assumed.pod, self._effects.queue

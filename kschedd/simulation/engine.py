@@ -367,6 +367,8 @@ class Engine:
                 # The cluster does not change within a cycle, because the scheduler observes events after it.
                 if self._go_on() or (self._runner is not None and self._runner.run_until_idle()):
                     continue
+                if self.driver.bindings.cycles and self.loop.resume_bindings():
+                    continue
                 return
             self._deliver()
             if self._runner is not None and self._runner.run_until_idle():

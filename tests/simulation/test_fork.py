@@ -375,6 +375,32 @@ def test_a_fork_that_is_stopped_has_not_seen_what_happened_since_the_attempt_beg
     assert fingerprint(fork.engine) == fingerprint(cluster.engine)
 
 
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_binding_that_fails_while_an_attempt_is_stopped_is_retried_in_the_cluster_and_its_fork(stopped: bool) -> None:
+    cluster = Cluster()
+    for raw in SET_UP:
+        cluster.engine.store.create(raw)
+    for name in ("n0", "n1"):
+        cluster.engine.store.create(node(name, "a"))
+    never = {**SET_UP[1], "metadata": {"name": "never"}, "provisioner": "example.com/none"}
+    cluster.engine.store.create(never)
+    wanted = claim("data")
+    wanted["spec"]["storageClassName"] = "never"
+    cluster.engine.store.create(wanted)
+    cluster.do(lambda store: store.create({**with_claim("data"), "metadata": {"name": "v", "namespace": "default"}}))
+    cluster.engine.driver.debugger.add(BreakpointSpec(pod="default/web", point="score"), once=True)
+    cluster.do(lambda store: store.create(pod("web", "1")))
+    cluster.advance(700.0)
+    assert not cluster.engine.driver.bindings.cycles, "the claim was not provisioned within 10 minutes"
+    fork = cluster.fork(stopped)
+    cluster.log.clear()
+    for each in (cluster, fork):
+        each.engine.driver.debugger.resume()
+        each.advance(100.0)
+    assert [(line["pod"], line["attempt"]) for line in cluster.log][-1] == ("default/v", 2)
+    assert fork.log == cluster.log[-2:]
+
+
 def test_a_fork_of_a_cluster_stopped_between_two_attempts_makes_none() -> None:
     cluster = Cluster()
     cluster.engine.store.create(node("n0", "a"))

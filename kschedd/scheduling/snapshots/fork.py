@@ -28,7 +28,7 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
-from kschedd.framework.status import error
+from kschedd.framework.status import Status, error
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.snapshot import EntryCopies, EntryStates
 from kschedd.scheduling.attempt.outcome import ScheduleResult
@@ -98,6 +98,7 @@ class DriverSnapshot:
     begins_again: str  # key of the pod whose attempt is stopped, or ""
     debugger: Debugger  # copy of the driver's debugger, which stops again where the original is stopped
     reserving: AssumedPod | None  # assumed pod of the running attempt, or None
+    to_undo: tuple[tuple[AssumedPod, Status], ...]  # bindings that failed during the running attempt
     states: EntryStates  # scheduling states of the entries in the other fields
     cycles: int
     pods_bound: int
@@ -115,7 +116,9 @@ class DriverSnapshot:
         popped = (*driver.attempts.entries, *driver.popped.entries)
         bindings = tuple(_Binding.of(cycle) for cycle in driver.bindings.cycles.values())
         reserving = driver.attempts.reserving
+        to_undo = tuple(driver.attempts.to_undo)
         held = [binding.entry for binding in bindings] + ([] if reserving is None else [reserving.entry])
+        held += [assumed.entry for assumed, _ in to_undo]
         return cls(
             machine.config,
             machine.registry,
@@ -130,6 +133,7 @@ class DriverSnapshot:
             driver.attempts.stepped_pod,
             driver.debugger.copy(driver.attempts.reentry),
             reserving,
+            to_undo,
             EntryStates.of([*popped, *held]),
             driver.bindings.begun,
             driver.bindings.pods_bound,
@@ -174,6 +178,9 @@ class DriverSnapshot:
             machine.completion.undo(
                 AssumedPod(copies.of(reserving.entry), reserving.pod, result, None), _BEGUN_AGAIN, now
             )
+        for failed, status in self.to_undo:
+            result = _result(machine, frameworks, failed.result)
+            driver.attempts.to_undo.append((AssumedPod(copies.of(failed.entry), failed.pod, result, None), status))
         for binding in self.bindings:
             if is_bound(binding.pod):
                 bindings.pods_bound += 1

@@ -176,7 +176,7 @@ def test_it_stops_where_it_is_told_to(busy: Path) -> None:
 def test_a_moment_that_it_does_not_come_to_is_said(busy: Path) -> None:
     header = header_of(busy)
     for stop, why in (
-        (StopAt(pod="default/larger"), "no attempt of such a pod; similar: default/large"),
+        (StopAt(pod="default/larger"), 'no attempt of such a pod; did you mean "default/large"'),
         (StopAt(pod="default/large", attempt=99), "the last attempt of that pod in the recording is"),
         (StopAt(attempts=1000), "after its start, with"),
         (StopAt.parse("9h", None, header.start_s), "the recording ends at"),
