@@ -76,24 +76,28 @@ def _content(value: Any) -> Any:
 
 
 def planned_runs(spec: SweepSpec) -> Iterator[PlannedRun]:
-    """Yield the runs: seeds change fastest, clusters slowest."""
+    """Yield the runs: parameters change fastest, then versions, profiles, workloads and clusters; seeds slowest.
+
+    An interrupted sweep therefore has about as many seeds of each configuration.
+    """
     names_of = [parameter.name for parameter in spec.parameters]
     named = itertools.product(spec.clusters, spec.workloads, spec.profiles, spec.versions)
     chosen = list(itertools.product(*(parameter.values for parameter in spec.parameters)))
+    unseeded: list[PlannedRun] = []
     for (cluster, workload, profile, version), combination in itertools.product(named, chosen):
         values: dict[str, Any] = dict(zip(names_of, combination, strict=True))
-        configured = with_parameters(spec, profile, values)
-        names = {"cluster": cluster, "workload": workload, "profile": profile, "version": version, **values}
-        for seed in spec.seeds:
-            yield PlannedRun(
-                names={**names, "seed": seed},
-                cluster=spec.clusters[cluster],
-                workload=spec.workloads[workload],
-                profile=configured,
-                version=version,
-                seed=seed,
-                options=spec.options,
-            )
+        run = PlannedRun(
+            names={"cluster": cluster, "workload": workload, "profile": profile, "version": version, **values},
+            cluster=spec.clusters[cluster],
+            workload=spec.workloads[workload],
+            profile=with_parameters(spec, profile, values),
+            version=version,
+            seed=0,
+            options=spec.options,
+        )
+        unseeded.append(run)
+    for seed, run in itertools.product(spec.seeds, unseeded):
+        yield attrs.evolve(run, names={**run.names, "seed": seed}, seed=seed)
 
 
 def with_parameters(spec: SweepSpec, profile: str, values: Mapping[str, Any]) -> ProfileSpec:
