@@ -63,7 +63,8 @@ def plan(
     read = read_spec(spec, data=None if data is None else Path(data))
     check_configurations(read)
     number, count = shard_of(shard or "1/1")
-    runs = tuple(run for place, run in enumerate(planned_runs(read)) if place % count == number - 1)
+    # A shift after each `count` runs spreads every configuration over the shards if there are `count` configurations.
+    runs = tuple(run for place, run in enumerate(planned_runs(read)) if (place + place // count) % count == number - 1)
     kept = read_rows(Path(out)) if out is not None and Path(out).is_dir() else SweepRows(())
     finished = {str(row["run"]): dict(row) for row in kept if not retry_failed or row.get("status") not in FAILURES}
     return PlannedSweep(spec=read, runs=runs, finished=finished)

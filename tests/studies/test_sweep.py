@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -207,7 +208,7 @@ def test_two_sweeps_do_not_write_one_file(tmp_path: Path) -> None:
 
 def test_the_shards_are_the_whole_sweep_once(tmp_path: Path) -> None:
     parts = [sweep(spec(), tmp_path, engine="threading", shard=f"{number}/3") for number in (1, 2, 3)]
-    assert [len(part) for part in parts] == [2, 1, 1]
+    assert [len(part) for part in parts] == [1, 2, 1]
     assert plan(spec(), tmp_path).left == []
     assert len(read_rows(tmp_path)) == 4
     assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == [f"rows-{n}-of-3.jsonl" for n in (1, 2, 3)]
@@ -287,7 +288,26 @@ def test_the_command_prints_a_row_for_each_configuration(tmp_path: Path, capsys:
     assert err.splitlines()[-1].startswith("4 runs, 0 failed, ")
     assert err.splitlines()[-1].endswith(f" CPU hours; rows in {tmp_path / 'study-rows'}")
     assert main(["sweep", str(path), "--dry-run"]) == 0
-    assert capsys.readouterr().out.startswith("4 runs, 4 finished, 0 to perform\nestimate: 0s with")
+    planned = capsys.readouterr().out
+    assert re.match(r"4 runs, 4 finished \([0-9.e-]+ CPU hours\), 0 to perform\nestimate: 0s with", planned)
+    assert planned.endswith(out)
+    assert main(["sweep", str(path), "--dry-run", "-o", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 4
+
+
+def test_a_dry_run_prints_the_results_of_an_interrupted_sweep(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, metrics=["placed"])
+    assert main(["sweep", str(path), "--engine", "threading", "--shard", "1/2"]) == 0
+    capsys.readouterr()
+    rows = (tmp_path / "study-rows" / "rows-1-of-2.jsonl").read_bytes()
+    assert main(["sweep", str(path), "--dry-run"]) == 0
+    first, _, *table = capsys.readouterr().out.splitlines()
+    assert first.startswith("4 runs, 2 finished (")
+    assert table[0].split() == [STRATEGY.upper(), "RUNS", "PLACED"]
+    assert [line.split() for line in table[1:]] == [["LeastAllocated", "1", "12"], ["MostAllocated", "1", "12"]]
+    assert [path.read_bytes() for path in (tmp_path / "study-rows").glob("*.jsonl")] == [rows]
 
 
 def test_the_command_fails_if_a_run_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("spec", type=path_value, metavar="SPEC.yaml", help="the specification (docs/RESEARCH.md)")
     parser.add_argument("--out", type=path_value, metavar="DIR", help="folder of the rows (default: SPEC-rows)")
     parser.add_argument(
-        "--dry-run", action="store_true", help="print the number of runs and an estimate of the duration, but run none"
+        "--dry-run",
+        action="store_true",
+        help="run none; print the number of runs, an estimate of the duration, and the results of the finished runs",
     )
     parser.add_argument("--retry-failed", action="store_true", help="repeat failed runs, and replace their rows")
     parser.add_argument("--shard", default="", metavar="I/N", help="perform part I of N, for job arrays")
@@ -83,7 +85,9 @@ def main(options: argparse.Namespace) -> int:
             raise KscheddError(f"--jobs {options.jobs}: must be 0 or more")
         if options.dry_run:
             planned = plan(options.spec, out, data=options.data, shard=options.shard, retry_failed=options.retry_failed)
-            print("\n".join(_estimate(planned, options.jobs)))
+            if options.output == "table":
+                print("\n".join(_estimate(planned, options.jobs)))
+            _print_rows(planned.rows(), options.output)
             return 0
         progress = _SweepProgress()
         rows = sweep(
@@ -102,13 +106,21 @@ def main(options: argparse.Namespace) -> int:
         return INVALID
     progress.clear()
     failed = failures(rows)
-    hours = sum(row.get("cpu_s", 0.0) for row in rows) / 3600
-    print(f"{len(rows):,} runs, {failed:,} failed, {hours:.3g} CPU hours; rows in {out}", file=sys.stderr)
-    if options.output == "json":
+    print(f"{len(rows):,} runs, {failed:,} failed, {_hours(rows):.3g} CPU hours; rows in {out}", file=sys.stderr)
+    _print_rows(rows, options.output)
+    return SOME_FAILED if failed else 0
+
+
+def _hours(rows: "SweepRows") -> float:
+    """Return the CPU hours of all runs."""
+    return float(sum(row.get("cpu_s", 0.0) for row in rows)) / 3600
+
+
+def _print_rows(rows: "SweepRows", output: str) -> None:
+    if output == "json":
         print(exact(json.dumps(list(rows), indent=2, ensure_ascii=False)))
     else:
         print("\n".join(_table(rows)))
-    return SOME_FAILED if failed else 0
 
 
 def _estimate(planned: "PlannedSweep", jobs: int) -> Iterator[str]:
@@ -117,11 +129,13 @@ def _estimate(planned: "PlannedSweep", jobs: int) -> Iterator[str]:
 
     workers = jobs or os.cpu_count() or 1
     left = planned.left
-    yield f"{len(planned.runs):,} runs, {len(planned.runs) - len(left):,} finished, {len(left):,} to perform"
-    measured = [float(row["wall_s"]) for row in planned.finished.values() if "wall_s" in row]
+    done = planned.rows()
+    finished = f"{len(done):,} finished ({_hours(done):.3g} CPU hours)" if done else "0 finished"
+    yield f"{len(planned.runs):,} runs, {finished}, {len(left):,} to perform"
+    measured = [float(row["wall_s"]) for row in done or planned.finished.values() if "wall_s" in row]
     if measured:
         each = fmean(measured)
-        why = f"the {len(measured):,} finished runs took {each:.2f} s on average"
+        why = f"the {len(measured):,} runs with a row took {each:.2f} s on average"
     else:
         each = fmean([_pods(run) / _PODS_A_SECOND for run in left]) if left else 0.0
         why = f"assumed: {_PODS_A_SECOND:,} pods a second on one core; perform a part with --shard to measure"
