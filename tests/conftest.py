@@ -1,6 +1,6 @@
 """Settings and fixtures for all tests.
 
-Hypothesis draws the same examples in every run, so that what passed passes again; KSCHEDD_EXPLORE=1 has it draw others.
+Hypothesis draws the same examples in every run, so that results are reproducible; KSCHEDD_EXPLORE=1 draws others.
 """
 
 import os
@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from kschedd.bench.shared import VARIABLE, shared_folder
 
-# Hypothesis' limits of time would make a test depend on how fast the machine is.
+# Time limits of Hypothesis would make tests depend on the speed of the machine.
 UNTIMED: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("repeatable", derandomize=True, database=None, **UNTIMED)
 settings.register_profile("explore", **UNTIMED)
@@ -25,7 +25,7 @@ SharedPart = Callable[[str], Path]
 
 @pytest.fixture(autouse=True)
 def _log_as_before() -> Iterator[None]:
-    """Commands that are run in this process set up the log for themselves; the next test finds it as it was."""
+    """Restore the log settings, which commands in this process change."""
     before = structlog.get_config()
     yield
     structlog.configure(**before)
@@ -33,7 +33,7 @@ def _log_as_before() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared_part() -> SharedPart:
-    """Return a function that finds a folder of recorded data by its name; it skips the test if the folder is absent."""
+    """Return a function that finds a folder of recorded data by name, and skips the test if the folder is missing."""
     shared = shared_folder()
 
     def part(name: str) -> Path:

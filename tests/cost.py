@@ -1,6 +1,6 @@
-"""Cost of a piece of work: the Python and C functions called in this thread, and the units of `tests.metering`.
+"""The cost of a piece of work: the functions called in this thread, plus the units of `tests.metering`.
 
-It depends on the input and on nothing else, so that tests can state how it grows.
+The cost depends only on the input, so tests can assert how it grows.
 """
 
 import gc
@@ -20,14 +20,14 @@ GROWTH: Final = 2.3
 
 @attrs.define
 class Cost:
-    """The calls and units of a block; complete when it is left."""
+    """The calls and units of a `with` block, complete at its end."""
 
     units: int = 0
 
 
 @contextmanager
 def counting() -> Iterator[Cost]:
-    """Count what is done within the block."""
+    """Count the calls inside the block."""
     cost, calls, before_units = Cost(), 0, metering.Meter.units
 
     def count(frame: FrameType, event: str, arg: object) -> None:
@@ -47,17 +47,18 @@ def counting() -> Iterator[Cost]:
 
 
 def cost_of(work: Callable[[], Any]) -> int:
-    """Return the cost of `work`. What it raises is part of its work."""
+    """Return the cost of `work`. Exceptions are part of the work."""
     with counting() as cost:
-        with suppress(Exception):  # a refusal has a cost, too
+        with suppress(Exception):  # a rejection has a cost as well
             work()
     return cost.units
 
 
 def growth_of(work: Callable[[int], Callable[[], Any]], size: int) -> float:
-    """Return by which factor the cost grows from an input of `size` to one twice as large.
+    """Return the factor by which the cost grows if the size of the input is doubled.
 
-    `work` makes the call for an input of a size; making the input is not counted, nor what is imported or cached once.
+    `work` creates an input of a size and returns the call; only the call is counted, without imports and one-time
+    caches.
     """
     cost_of(work(10))
     small, large = work(size), work(2 * size)

@@ -1,4 +1,4 @@
-"""Daemons in processes of their own, for tests that end them in ways from which no `finally` helps."""
+"""Daemons in separate processes, for tests that kill them."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ sys.exit(trio.run(partial(run_daemon, options, task_status=Status())))
 
 @asynccontextmanager
 async def process(where: Path) -> AsyncIterator["subprocess.Popen[bytes]"]:
-    """Run a daemon in a process of its own, and yield it once it is ready."""
+    """Run a daemon in a separate process; yield it when it is ready."""
     with (where / "log").open("ab") as log:
         started = subprocess.Popen(  # noqa: ASYNC220 - starting takes a moment, and nothing else runs
             [sys.executable, "-c", PROGRAM, str(where)],

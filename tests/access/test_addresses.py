@@ -1,4 +1,4 @@
-"""Tests of valid and invalid addresses to listen on."""
+"""Tests of valid and invalid listen addresses."""
 
 import pytest
 

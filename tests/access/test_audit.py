@@ -1,4 +1,4 @@
-"""Tests of the audit log's entries for a write, and of a log file that is full, moved away or not writable."""
+"""Tests of the audit log's entries for writes, and of a log file that is full, moved or not writable."""
 
 import errno
 import json
@@ -155,7 +155,7 @@ def _half_then_full(write: Callable[[int, bytes], int]) -> Callable[[int, bytes]
 
 @attrs.define(eq=False)
 class Disk:
-    """A file that cannot be written while the disk is full. Records each attempt to write."""
+    """A file on a disk that may be full; it records each attempt to write."""
 
     full: bool = False
     lines: list[dict[str, Any]] = attrs.field(factory=list)

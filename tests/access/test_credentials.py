@@ -1,4 +1,4 @@
-"""Listener settings that are rejected because they permit access without authentication; files that are reloaded."""
+"""Tests of rejected listener settings that would permit access without authentication, and of reloaded files."""
 
 import os
 import ssl
@@ -42,7 +42,7 @@ def test_loopback_needs_nothing() -> None:
 
 
 def certificate(folder: Path, name: str) -> bytes:
-    """Write a certificate of that name and its key into the folder, and return the certificate's content."""
+    """Write a certificate with this name and its key into the folder; return the certificate."""
     issued = trustme.CA().issue_cert(name)
     issued.cert_chain_pems[0].write_to_path(str(folder / "cert"))
     issued.private_key_pem.write_to_path(str(folder / "key"))

@@ -1,4 +1,4 @@
-"""Token files: their content, the files that are rejected, and the user of each token."""
+"""Tests of token files: their content, rejected files, and the user of each token."""
 
 import os
 from pathlib import Path

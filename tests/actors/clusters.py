@@ -65,7 +65,7 @@ def with_plugins(*classes: type[Any], version: KubernetesVersion = DEFAULT, **se
 
 
 async def until(cluster: LiveCluster, true: Callable[[Store], Any]) -> Any:
-    """Wait until the condition holds for the store; return the condition's result."""
+    """Wait until the condition is true for the store; return its result."""
     watch = await cluster.store.watch()
     try:
         with trio.fail_after(90):
@@ -90,7 +90,7 @@ async def placed(cluster: LiveCluster, *names: str) -> dict[str, str]:
 
 
 async def rejected(cluster: LiveCluster, name: str, saying: str = "") -> str:
-    """Wait until the pod's PodScheduled condition is False and its message has this in it; the message."""
+    """Wait until the pod's PodScheduled condition is False with this text in its message; return the message."""
 
     def message(store: Store) -> str:
         found = store.find("Pod", "default", name)
@@ -103,10 +103,9 @@ async def rejected(cluster: LiveCluster, name: str, saying: str = "") -> str:
 
 
 async def comes_to(asking: ActorRef[S], question: Callable[[S], T], expected: T) -> None:
-    """Wait until an owner gives this answer. The query is repeated whenever the event loop is idle.
+    """Wait until a query of an actor returns this answer. The query is repeated whenever the event loop is idle.
 
-    An owner publishes no changes of its state, and part of its work is done in threads and at deadlines, of which the
-    loop cannot see that they are still to come; so a rest need not be the last one.
+    One idle moment is not enough, because an actor also works in threads and at deadlines.
     """
     answer = await asking.query(question)
     with trio.move_on_after(60):

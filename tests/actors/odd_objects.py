@@ -1,8 +1,8 @@
-"""Objects that are allowed and odd: of every kind, valid by the store's rules, with whatever the rules let through.
+"""Valid but unusual objects of every kind, for robustness tests.
 
-Each starts from a plain manifest of its kind; then values of the right type and the wrong size are put in places that
-the schema has: extreme numbers, empty and huge text, foreign scripts, times at both ends of the calendar, references to
-itself and in circles, absurd quantities. What the store refuses is made again with fewer oddities.
+Each starts from a plain manifest. Random fields of the schema then get extreme values of the right type: huge numbers,
+empty and long text, foreign scripts, times at both ends of the calendar, circular references, absurd quantities. If the
+store rejects an object, it is generated again with fewer changes.
 """
 
 import random
@@ -33,10 +33,10 @@ from kschedd.store.store import Store
 
 Raw = dict[str, Any]
 
-NAMES: Final = 24  # of each kind: small enough that objects meet
+NAMES: Final = 24  # number of names per kind; small, so that objects refer to each other
 NAMESPACES: Final = ("default", "kube-system", "team")
 NODES: Final = ("n0", "n1", "n2")
-MANY: Final = ("replicas", "parallelism", "completions")  # fields that make so many pods
+MANY: Final = ("replicas", "parallelism", "completions")  # fields that set a number of pods
 
 INTS: Final = (0, 1, -1, 2, 7, 2**31 - 1, -(2**31), 2**31, 10**12, 2**63 - 1, -(2**63))
 TEXTS: Final = (
@@ -132,7 +132,7 @@ def odd(schema: Schema, draw: random.Random, depth: int = 0) -> Any:
 
 
 def disturb(value: Raw, fields: Fields, draw: random.Random) -> Raw:
-    """Return a copy with one place changed, at any depth."""
+    """Return a copy with one random field changed, at any depth."""
     name = draw.choice(sorted(fields))
     schema, present = fields[name], value.get(name)
     if isinstance(schema, Fields) and isinstance(present, dict) and draw.random() < 0.8:
@@ -145,7 +145,7 @@ def disturb(value: Raw, fields: Fields, draw: random.Random) -> Raw:
 
 
 def _odd_field(name: str, schema: Schema, draw: random.Random, depth: int = 0) -> Any:
-    # Two thousand million pods are allowed, and are then made.
+    # a valid large number would create as many pods
     return draw.choice((0, 1, 3, -1)) if name in MANY else odd(schema, draw, depth)
 
 
@@ -346,7 +346,7 @@ _OFTEN: Final = (
 
 
 class OddObjects:
-    """A well-meaning but careless client of a store; each `step` creates or changes an object."""
+    """A client of a store; each `step` creates or changes an unusual object."""
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Bindings that wait for others, that are refused, and that are cut short."""
+"""Tests of bindings that wait for others, are rejected, or are interrupted."""
 
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ def wish(name: str) -> dict[str, Any]:
 
 
 class Wishes:
-    """A PreBind plugin that writes a pod's wish to an object, and waits until another client has granted it."""
+    """A PreBind plugin that writes a pod's request to an object, and waits until another client has granted it."""
 
     name: ClassVar = "Wishes"
 
@@ -71,7 +71,7 @@ async def test_a_binding_waits_for_what_it_wrote_while_others_go_on() -> None:
 
 
 class AlreadyGranted:
-    """Writes an unchanged object and waits for a condition that holds already, so that no event follows."""
+    """A PreBind plugin that writes an unchanged object and waits for a true condition, so that no event follows."""
 
     name: ClassVar = "AlreadyGranted"
 

@@ -1,4 +1,4 @@
-"""The cluster's time: real, faster, or standing still until it is moved."""
+"""Tests of the cluster's time: real time, faster, and virtual."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Controllers as actors: their writes go through the store, and they receive them by watches like all other writes."""
+"""Tests of controllers as actors: they write to the store, and receive their own writes from watches."""
 
 import threading
 from collections.abc import Generator, Sequence
@@ -141,7 +141,7 @@ async def test_a_daemon_set_is_counted_right_when_turns_were_taken_aside() -> No
 
 
 async def nothing() -> None:
-    """Do nothing after each change of the time."""
+    """Do nothing when the time changes."""
 
 
 class Stopwatch:
@@ -161,7 +161,7 @@ def stopwatch(monkeypatch: pytest.MonkeyPatch) -> Stopwatch:
 
 
 class Slow:
-    """Looks at all there is for as long as `look_s`, by that stopwatch, and notes when it did."""
+    """A controller that reads all objects for `look_s` seconds of this clock, and records when."""
 
     name: Final = "slow"
     kinds: Final = frozenset(("ConfigMap",))
@@ -183,7 +183,7 @@ class Slow:
 
 
 async def _looks(look_s: float, writes: int, stopwatch: Stopwatch) -> int:
-    """Return how often a controller looks for so long while so many objects are written one after the other."""
+    """Return how often such a controller reads while this number of objects is written one after the other."""
     slow = Slow(look_s, stopwatch)
     async with cluster_actors(controllers=[slow]) as cluster:
         for number in range(writes):
@@ -228,7 +228,7 @@ async def test_others_have_the_loop_between_the_writes_of_a_turn_and_see_nothing
             await trio.lowlevel.checkpoint()
 
     monkeypatch.setattr(Store, "create", create)
-    monkeypatch.setattr("kschedd.actors.objects.store._STEPS_S", 0.0)  # however fast the machine is
+    monkeypatch.setattr("kschedd.actors.objects.store._STEPS_S", 0.0)  # independent of the machine's speed
     async with cluster_actors(controllers=embedded_controllers()) as cluster, trio.open_nursery() as beside:
         beside.start_soon(count)
         await cluster.store.create(deployment(replicas=400))

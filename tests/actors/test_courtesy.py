@@ -1,4 +1,4 @@
-"""Between two slices of long work other tasks run several times, if a client has sent a request recently."""
+"""Between two slices of long work, other tasks run several times if a client has sent a request recently."""
 
 import pytest
 

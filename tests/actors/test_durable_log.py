@@ -1,4 +1,4 @@
-"""The journal in a process of its own: what it keeps, and what becomes of a write when the process ends."""
+"""Tests of the journal in a separate process: its durability, and the result of a write when the process ends."""
 
 import os
 import signal
@@ -47,14 +47,14 @@ def names(store: Store) -> list[str]:
 
 @attrs.frozen(eq=False)
 class Writing:
-    """A store, and its journal, which a process writes."""
+    """A store with a journal that is written by a separate process."""
 
     path: Path
     store: Store
     log: JournalProcess
 
     async def write(self, name: str) -> None:
-        """Take it back if it could not be kept, as the store's actor does."""
+        """Write an object; if it could not be persisted, roll back, as the store's actor does."""
         kept = self.store.version
         self.store.create(config_map(name))
         try:
@@ -69,7 +69,7 @@ class Writing:
         os.kill(self.log.pid, signal.SIGKILL)
 
     async def kill_before_it_answers(self) -> None:
-        """Leave the file as a process that was killed after it wrote "unanswered" does."""
+        """Leave the file as after a kill of the process between writing "unanswered" and answering."""
         self.kill()
         with pytest.raises(JournalError):
             await self.write("lost")
@@ -135,7 +135,7 @@ async def test_a_large_batch_is_sent_in_parts_while_others_go_on(
             nursery.start_soon(goes_on)
             await at_work.log.append(at_work.store.written_after(at_work.log.version))
             nursery.cancel_scope.cancel()
-    assert beside >= 65  # once between any two parts, when it has begun
+    assert beside >= 65  # other tasks run between any two parts
     assert len(names(loaded(at_work.path))) == 70
 
 
@@ -317,7 +317,7 @@ async def test_a_process_that_was_stopped_goes_on_and_its_daemon_is_at_work_unti
             await trio.testing.wait_all_tasks_blocked()
             assert any_at_work()
         assert not any_at_work()
-        os.kill(at_work.log.pid, signal.SIGSTOP)  # and ends, if it is closed
+        os.kill(at_work.log.pid, signal.SIGSTOP)  # the process can still be ended
     assert names(loaded(at_work.path)) == ["a", "b"]
 
 

@@ -1,4 +1,4 @@
-"""A batch of plans is executed in order, each on its own, those that only bind many at a time."""
+"""Plans of a batch are executed in order and independently; plans with only a binding are executed together."""
 
 import attrs
 

@@ -1,9 +1,10 @@
-"""Known faults of an extender, in each of its verbs, in a daemon.
+"""Tests of an extender's faults in each verb, in a daemon.
 
-A fault is contained if its pod says what is wrong (or, where the extender is only asked for scores, is placed), a pod
-that does not concern the extender is placed before and after, and nothing of the pod is left when it is deleted.
+A fault is contained under these conditions. The pod's message describes the fault; if the extender only scores, the pod
+is scheduled. Pods that do not need the extender are scheduled before and afterwards. When the pod is deleted, nothing
+of it remains.
 
-Each fault is tried in one verb, and some in all of them; with KSCHEDD_ALL_FAULTS=1 all in all.
+Each fault is tested in one verb, and some in all verbs; with KSCHEDD_ALL_FAULTS=1, all faults are tested in all verbs.
 """
 
 import itertools
@@ -52,7 +53,7 @@ def plain_where_tls_is_expected() -> Iterator[str]:
         yield url.replace("http:", "https:")
 
 
-#: what the extender is like, and what is said of it ("{post}" is how Go names the request)
+#: the extender's server, and the expected message ("{post}" represents Go's name of the request)
 FAULTS: Mapping[str, tuple[Callable[[], AbstractContextManager[str]], str]] = {
     "refuses": (nobody_there, "{post}: dial tcp {host}: connect: connection refused"),
     "never-answers": (partial(answering, b"", keeps_open=True), "{post}: " + LATE),
@@ -97,7 +98,7 @@ async def _begin(cluster: LiveCluster, verb: str) -> None:
 
 
 async def _contained(cluster: LiveCluster, verb: str, words: str) -> None:
-    """Check that the pod has the expected outcome, that other pods are scheduled, and that nothing of it is left."""
+    """Check that the pod has the expected result, that other pods are scheduled, and that nothing of it remains."""
     if verb == "score":
         await placed(cluster, "web")
     else:
@@ -135,7 +136,7 @@ async def test_what_is_wrong_with_it_is_said_at_its_pod_and_nothing_stays(
 
 Answer = Callable[[Raw], Any]
 NONSENSE: Mapping[str, tuple[str, Answer, str]] = {
-    # id: verb, what is answered, what is said of it; "" where the pod is placed all the same
+    # id: verb, answer, and expected message ("" if the pod is scheduled)
     "a-node-that-is-not-there": (
         "filter",
         lambda args: {"NodeNames": ["nowhere"]},
@@ -189,7 +190,7 @@ def _nodes_of_web(driver: SchedulingDriver) -> list[str]:
 
 
 async def _bound_meanwhile(node_name: str, limit: str) -> None:
-    """Run an extender that binds a pod to that node, whichever node it receives, and only then answers."""
+    """Run an extender that binds a pod to this node before it answers."""
     requests, bound = threading.Event(), threading.Event()
 
     def bind(args: Raw) -> Raw:

@@ -1,4 +1,4 @@
-"""A daemon with extenders over HTTP: they change decisions, and delay only the pod for which they are called."""
+"""Tests of a daemon with extenders over HTTP: they change decisions, and delay only pods for which they are called."""
 
 import threading
 from typing import Any
@@ -17,7 +17,7 @@ CARD = "example.com/card"
 
 
 def with_extender(url: str, **settings: Any) -> Config:
-    """Return a configuration with an extender that manages pods that request a card."""
+    """Return a configuration with an extender for pods that request a card."""
     extender = {
         "urlPrefix": url,
         "nodeCacheCapable": True,

@@ -1,4 +1,4 @@
-"""Tests that the current parallelism limits the working filter workers, however many have been started."""
+"""Tests that the current parallelism limits the number of active filter workers."""
 
 import threading
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from kschedd.framework.exclusion import SchedulerLock
 
 
 class Counted:
-    """Shards that count how many of them run at once. Each waits until `together` of them run."""
+    """Shards that record how many of them run at the same time. Each waits until `together` shards run."""
 
     def __init__(self, together: int) -> None:
         self._lock = threading.Lock()
@@ -46,9 +46,9 @@ async def test_parallelism_is_raised_and_lowered() -> None:
         assert workers.started == 3
         assert await most_of(4, 2, 2) == 2
         assert await most_of(3, 1, 1) == 1
-        assert workers.started == 3  # those that have nothing to do wait
+        assert workers.started == 3  # idle workers wait
         assert await most_of(2, 16, 2) == 2
-        assert workers.started == 3  # no more than there are shards
+        assert workers.started == 3  # at most one worker per shard
         workers.close()
 
 

@@ -1,4 +1,4 @@
-"""Out-of-tree plugins that do what they should not."""
+"""Tests of misbehaving out-of-tree plugins."""
 
 import threading
 import time
@@ -16,18 +16,18 @@ from kschedd.framework.status import unschedulable
 from tests.actors.clusters import node, placed, pod, rejected, with_plugins
 
 let_go = threading.Event()
-PATIENCE_S = 60.0  # of a call that does not hang
+PATIENCE_S = 60.0  # time limit in seconds of a call that does not hang
 
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Any:
     let_go.clear()
     yield
-    let_go.set()  # threads that hang are let go with the test
+    let_go.set()  # hanging threads end with the test
 
 
 class Bad:
-    """A plugin that fails in the method that the pod's name states."""
+    """A plugin that fails in the method with the name of the pod."""
 
     name: ClassVar = "Bad"
 
@@ -183,7 +183,7 @@ async def test_a_slow_plugin_does_not_hold_the_others() -> None:
 
 
 class Backwards:
-    """Sorts by a key that cannot be compared, for some."""
+    """A QueueSort plugin whose keys for some pods cannot be compared."""
 
     name: ClassVar = "Backwards"
 

@@ -1,4 +1,4 @@
-"""A query of several owners in turn: each passes it to the next one, and the caller is woken at the end."""
+"""Tests of a query of several actors in turn, after which the caller is woken once."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from kschedd.actors.mailbox import ActorRef, Doorbell, Ending, OwnerQuery
 
 @attrs.define(eq=False)
 class Owner:
-    """Owns its name; answers on its bell, as the scheduling actor does."""
+    """An actor that answers with its name when its doorbell rings, as the scheduling actor does."""
 
     name: str
     room: int = 1
@@ -68,7 +68,7 @@ async def test_each_is_asked_after_the_one_before_and_the_asker_wakes_once(nurse
     trio.lowlevel.remove_instrument(steps)
     assert answers == ["QUEUE", "SCHEDULER", "DECISIONS"]
     assert heard == ["queue", "scheduler", "decisions"]
-    assert steps.of.count("asker") == 2  # it asks, and it has all the answers
+    assert steps.of.count("asker") == 2  # one step to send the query, and one to receive all answers
 
 
 async def test_a_channel_without_room_is_waited_for(nursery: trio.Nursery) -> None:

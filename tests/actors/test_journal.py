@@ -30,7 +30,7 @@ from tests.actors.clusters import node, placed, pod
 
 
 def kept(file: Path, copy: Path) -> Store:
-    """Return the store that a daemon would load if it started now, without the running one's pending writes."""
+    """Return the store that a daemon would load if it started now, without pending writes of the running daemon."""
     for part in file.parent.glob(f"{file.name}*"):
         shutil.copy(part, copy / part.name)
     journal = Journal(copy / file.name)
@@ -64,12 +64,12 @@ async def test_a_cluster_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
 
 @attrs.define(eq=False)
 class FakeLog:
-    """A log on a disk that fails or stalls on command. It has only the batches that were written completely."""
+    """A log on a disk that fails or stalls on command; it contains completely written batches."""
 
     version: int = 0
     tail: int = 0
-    failing: str = ""  # in words; empty while it works
-    damaged: str = ""  # the same, of what compaction reads; all else works
+    failing: str = ""  # error message; empty while the log works
+    damaged: str = ""  # error message of compaction only
     room_up_to: int = 1_000_000  # versions
     may_go_on: threading.Event = attrs.field(factory=threading.Event)
     repairs: int = 0
@@ -126,7 +126,7 @@ class Kept:
     nursery: trio.Nursery
 
     def begin(self, work: Callable[[], Awaitable[Any]]) -> list[Any]:
-        """Start the work in the background and return a list that receives its outcome."""
+        """Start the work in the background; return a list that receives its result."""
         outcome: list[Any] = []
 
         async def run() -> None:
@@ -140,7 +140,7 @@ class Kept:
 
 
 async def at_once(work: Callable[[], Any]) -> Any:
-    """Not in a thread, for which the clock of a test would not wait."""
+    """Run the function without a thread, because the test's clock does not wait for threads."""
     return work()
 
 
@@ -148,7 +148,7 @@ async def at_once(work: Callable[[], Any]) -> Any:
 async def actors_over(
     log: FakeLog, owned: Store, run: Execute = in_thread, **options: Any
 ) -> AsyncIterator[tuple[StoreClient, trio.Nursery]]:
-    """Run the actors of a store and, with these options, of its journal; close the client at the end."""
+    """Run the actors of a store and its journal, with these options; close the client at the end."""
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
     to_kept, kept_in = trio.open_memory_channel[Outcome](0)
     to_store, store_in = trio.open_memory_channel[Message](4)
@@ -224,7 +224,7 @@ async def test_what_was_not_kept_is_taken_back_and_refused_and_reads_are_answere
         ] * 3
         assert [found and found.name for [found] in reads] == ["n1", None]
         assert kept.owned.version == version
-        # Read-only now: reads are answered, writes refused, and it says why.
+        # In read-only mode, reads are answered, and writes are rejected with the reason.
         with pytest.raises(JournalError, match="disk is full"):
             await kept.store.create(node("n3"))
         assert await kept.store.find("Node", "", "n3") is None
@@ -249,7 +249,7 @@ def _created_in_steps(store: ClusterWriter) -> Generator[None, None, None]:
     yield
     store.create(node("n3"))
     yield
-    raise AssertionError("nothing is done after a write that cannot be kept")
+    raise AssertionError("not reached after a write that was not persisted")
 
 
 async def test_a_store_that_is_read_only_ends_in_order() -> None:
@@ -272,7 +272,7 @@ async def test_it_tries_again_ever_less_often(autojump_clock: MockClock) -> None
     log = FakeLog(failing="disk I/O error")
 
     async def at_once(work: Callable[[], Any]) -> Any:
-        """Not in a thread, for which the clock of this test would not wait."""
+        """Run the function without a thread, because the test's clock does not wait for threads."""
         times.append(trio.current_time())
         return work()
 
@@ -284,7 +284,7 @@ async def test_it_tries_again_ever_less_often(autojump_clock: MockClock) -> None
         await to_journal.send(Commit(store.written_after(0), 0))
         assert isinstance(await kept_in.receive(), NotKept)
         with trio.move_on_after(60):
-            await to_journal.send(Commit(store.written_after(0), 0))  # it still takes what it is sent, and drops it
+            await to_journal.send(Commit(store.written_after(0), 0))  # commits are still received, and dropped
             await trio.sleep_forever()
         to_journal.close()
     gaps = [round(after - before, 2) for before, after in pairwise(times)]
@@ -353,7 +353,7 @@ async def test_what_was_refused_because_of_a_write_that_was_not_kept_is_not_done
         kept.log.failing = "cannot be written: database or disk is full"
         first = kept.begin(lambda: kept.store.create(node("n1")))
         await wait_all_tasks_blocked()
-        second = kept.begin(lambda: kept.store.create(node("n1")))  # there is one already, as it seems
+        second = kept.begin(lambda: kept.store.create(node("n1")))  # the object seems to exist already
         await wait_all_tasks_blocked()
         kept.log.may_go_on.set()
         with trio.fail_after(60):
@@ -368,7 +368,7 @@ async def test_what_was_refused_because_of_a_write_that_was_not_kept_is_not_done
 async def test_a_controller_starts_over_when_what_it_did_was_not_kept() -> None:
     @attrs.define
     class Namer:
-        """Gives each node a ConfigMap, and believes that it has."""
+        """A controller that creates a ConfigMap for each node, and remembers that it has."""
 
         kinds: frozenset[str] = frozenset({"Node"})
         next_deadline: float | None = None
@@ -386,7 +386,7 @@ async def test_a_controller_starts_over_when_what_it_did_was_not_kept() -> None:
     async with a_store() as kept:
         actor = ControllerActor(Namer(), kept.store.clone(), Clock.started())
         kept.nursery.start_soon(actor.run)
-        kept.log.room_up_to = kept.owned.version + 3  # the second node, and not what is done for it
+        kept.log.room_up_to = kept.owned.version + 3  # room for the second node, but not for the controller's write
         maps = await kept.store.watch(["ConfigMap"])
         await kept.store.create(node("n1"))
         assert await next_names(maps) == ["n1"]

@@ -1,7 +1,7 @@
-"""No accepted object ends a cluster or prevents its restart: odd objects of every kind, in batches.
+"""Tests that no accepted object crashes a cluster or prevents its restart.
 
-Each batch is run through a live cluster with a journal and the embedded controllers; the next one starts from that
-journal, some time later. Nothing of it may even be a fault: each that was found this way had a cause.
+Each batch of unusual objects runs through a live cluster with a journal and controllers; the next batch starts from
+this journal, some time later. No object may cause a recorded fault.
 
 A few hundred objects run with the other tests. `KSCHEDD_ODD_OBJECTS=10000 pytest tests/actors/test_odd_objects.py` runs
 that many, and `KSCHEDD_ODD_SEED` gives others.
@@ -25,12 +25,12 @@ from tests.actors.odd_objects import OddObjects
 WANTED = int(os.environ.get("KSCHEDD_ODD_OBJECTS", "400"))
 SEED = int(os.environ.get("KSCHEDD_ODD_SEED", "0"))
 A_BATCH = 100
-ROUNDS_OF_REST = 20  # looks at the store between which nothing was written
+ROUNDS_OF_REST = 20  # number of checks of the store without a write, after which the cluster is idle
 LATER_S = (0.0, 5.0, 60.0, 86_400.0)
 
 
 async def come_to_rest(cluster: LiveCluster) -> None:
-    """Let controllers and scheduler work until they write no more."""
+    """Let controllers and scheduler work until they make no more writes."""
     quiet, before = 0, -1
     with trio.move_on_after(20):
         while quiet < ROUNDS_OF_REST:

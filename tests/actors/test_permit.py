@@ -1,4 +1,4 @@
-"""Pods that wait at Permit, in a daemon: allowed, rejected and timed out."""
+"""Tests of pods that wait at Permit in a daemon: allowed, rejected and timed out."""
 
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ undone: list[str] = []
 
 
 class Hold:
-    """Delays every pod at Permit by the seconds of its label `hold`."""
+    """A plugin that lets every pod wait at Permit for the seconds in its label `hold`."""
 
     name: ClassVar = "Hold"
 
@@ -45,7 +45,7 @@ class HoldToo(Hold):
 
 
 class Gang:
-    """All pods of a group of three, or none."""
+    """A plugin that allows the pods of a group of three together."""
 
     name: ClassVar = "Gang"
 
@@ -75,7 +75,7 @@ def held(name: str, seconds: float = 30.0, cpu: str = "100m") -> dict[str, Any]:
 
 
 async def waits(cluster: LiveCluster, *names: str) -> dict[str, list[str]]:
-    """Wait until these pods wait at Permit; for which plugins."""
+    """Wait until these pods wait at Permit; return the plugins."""
 
     def plugins(owner: SchedulingDriver) -> dict[str, list[str]]:
         return {waiting.pod.name: sorted(waiting.pending) for waiting in owner.machine.waiting.pods.values()}
@@ -139,7 +139,7 @@ async def test_a_waiter_rings_at_the_deadline_and_again_at_a_later_one(
     assert await expired_in.receive() == Expired("uid")
     assert clock.now() == 105.0
     await bell.wait()
-    later.send_nowait(109.0)  # the plugin whose time it was had let go; another one waits longer
+    later.send_nowait(109.0)  # the plugin with this timeout has allowed the pod, and another plugin has a later one
     await expired_in.receive()
     assert clock.now() == 109.0
     later.close()

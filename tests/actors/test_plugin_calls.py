@@ -1,4 +1,7 @@
-"""Out-of-tree plugins with slow calls, and the work that continues meanwhile. The tests wait for events only."""
+"""Tests of out-of-tree plugins with slow calls, and of the work that continues meanwhile.
+
+The tests wait for events only.
+"""
 
 import threading
 from collections.abc import Callable
@@ -23,11 +26,11 @@ from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.store import Store
 from tests.actors.clusters import comes_to, node, placed, pod, rejected
 
-PATIENCE_S = 30.0  # for what is going to happen
+PATIENCE_S = 30.0  # time limit in seconds for expected events
 
 
 class Gate:
-    """A gate at which plugin calls wait until it opens; `pods` are the pods of the waiting calls."""
+    """A gate at which plugin calls wait until it opens; `pods` are the pods of waiting calls."""
 
     def __init__(self) -> None:
         self.pods: list[str] = []
@@ -40,7 +43,7 @@ class Gate:
         self.open.wait(PATIENCE_S)
 
     async def arrival(self) -> None:
-        """Wait for the next call that arrives at the gate."""
+        """Wait for the next call at the gate."""
         assert await trio.to_thread.run_sync(partial(self._arrivals.acquire, timeout=PATIENCE_S)), "no call came"
 
 
@@ -95,7 +98,7 @@ async def test_bindings_run_beside_each_other_and_beside_everything_else(gate: G
         await cluster.store.create(node())
         await cluster.store.create_many([slow(name) for name in names])
         for _ in names:
-            await gate.arrival()  # the fourth comes while the first three are still there
+            await gate.arrival()  # the fourth call arrives while three calls are waiting
         await cluster.store.create(pod("unrelated"))
         await placed(cluster, "unrelated")
         called = await cluster.scheduler.query(_called)
@@ -116,7 +119,7 @@ async def test_no_more_of_them_run_at_a_time_than_there_are_threads(
         await gate.arrival()
         await gate.arrival()
         await cluster.store.create(pod("unrelated"))
-        await placed(cluster, "unrelated")  # all four have been attempted by then
+        await placed(cluster, "unrelated")  # by then all four have been attempted
         assert len(gate.pods) == 2
         gate.open.set()
         await placed(cluster, *"abcd")
@@ -158,7 +161,7 @@ def no_room(*args: Any) -> PostFilterResult:
 
 
 METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    # method: what it answers, and what else its plugin has
+    # method -> its result, and further attributes of its plugin
     "pre_filter": (lambda *args: None, {}),
     "filter": (lambda *args: None, {}),
     "filter_rows": (lambda *args: None, {"code_status": lambda *args: unschedulable("no")}),
@@ -204,7 +207,7 @@ async def test_a_slow_attempt_holds_up_no_question(method: str, gate: Gate) -> N
 
 
 class SlowTwice:
-    """Binds and filters at gates of their own."""
+    """A plugin with a gate in Bind and another in Filter."""
 
     name: ClassVar = "SlowTwice"
     binding: ClassVar[Gate]
@@ -220,7 +223,7 @@ class SlowTwice:
 
 
 async def _at_both_gates(cluster: LiveCluster, gate: Gate, name: str) -> None:
-    """Wait until the pod of this name is being bound and the pod "slow" is being attempted."""
+    """Wait until this pod is being bound and the pod "slow" is being attempted."""
     await cluster.store.create(node())
     await cluster.store.create(slow(name))
     await SlowTwice.binding.arrival()
@@ -251,7 +254,7 @@ async def test_a_binding_that_fails_meanwhile_is_undone_when_the_attempt_has_end
             return [one.name for one in driver.machine.cluster.assumed_pods()]
 
         await comes_to(cluster.scheduler, lambda driver: len(driver.bindings.cycles), 0)
-        assert await cluster.scheduler.query(assumed) == ["unlucky"]  # the attempt's cluster stands still
+        assert await cluster.scheduler.query(assumed) == ["unlucky"]  # the cluster does not change during an attempt
         gate.open.set()
         await placed(cluster, "slow")
         assert await rejected(cluster, "unlucky") == "not now"
@@ -306,7 +309,7 @@ async def test_a_call_that_hangs_in_an_attempt_fails_its_pod_alone(method: str, 
 
 
 class AsyncBind:
-    """Binds by an `async def`, which never ends for some pods."""
+    """A plugin with an `async def` Bind, which never ends for some pods."""
 
     name: ClassVar = "AsyncBind"
     ended: ClassVar[list[str]] = []
@@ -333,7 +336,7 @@ async def test_a_plugin_may_bind_by_a_coroutine_which_is_cancelled_at_its_limit(
         await cluster.store.create(node())
         await cluster.store.create(slow("endless"))
         assert (await rejected(cluster, "endless")).startswith('running Bind plugin "AsyncBind": bind ')
-        # At this attempt or, where the machine was too slow for that, at a later one.
+        # In this attempt, or on a slow machine in a later one.
         assert await trio.to_thread.run_sync(AsyncBind.cancelled.wait, 60)
         await cluster.store.delete("Pod", "default", "endless")
         await cluster.store.create(slow("web"))

@@ -1,14 +1,13 @@
-"""Known faults in every method of a plugin: the daemon keeps running, and the pod's message names the plugin.
+"""Tests of faults in every method of a plugin: the daemon keeps running, and the pod's message names the plugin.
 
-Each fault runs in a cluster of its own, with a profile that has the plugin and one that has not. A fault is contained
-if the pod of the plugin's profile comes to what is expected (an error that names the plugin; or, where the method
-cannot stop it, a node), a pod of the other profile is placed before and after, and when the pod is deleted nothing of
-it is left: no assumed pod, nothing reserved or waiting, no entry of the queue, and in the end no thread.
+Each fault is tested in a separate cluster with two profiles, one of which contains the plugin. A fault is contained
+under these conditions. The pod of the plugin's profile has the expected result: an error that names the plugin, or a
+node if the method cannot prevent it. A pod of the other profile is scheduled before and afterwards. After the pod's
+deletion, nothing of it remains: no assumed or waiting pod, no reservation, no queue entry and no thread.
 
-Not among them is what no plugin in the same process can be kept from: `os._exit`, crashes in C, closing our files.
+Some faults cannot be contained within one process, and are not tested: `os._exit`, crashes in C, closing our files.
 
-All of them (some 900) take 20 seconds; without KSCHEDD_ALL_FAULTS=1 a part is run in which each method and each fault
-occurs.
+All (some 900) tests take 20 seconds; without KSCHEDD_ALL_FAULTS=1, a selection with each method and each fault is run.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.driver import SchedulingDriver
 from tests.actors.clusters import comes_to, node, nothing_is_left_of, placed, pod, rejected, until
 
-LIMIT_S = 0.15  # where a plugin hangs; on a busy machine one that does not can take as long
+LIMIT_S = 0.15  # time limit of hanging calls in seconds; on a busy machine, other calls can take as long
 let_go = threading.Event()
 
 
@@ -69,7 +68,7 @@ def _fresh() -> Any:
 
 
 class Treacherous:
-    """Whatever is done with it ends the thread."""
+    """An object whose every method ends the thread."""
 
     def _end(self, *args: Any) -> Any:
         raise SystemExit(9)
@@ -95,7 +94,7 @@ def deep(*args: Any) -> Any:
 
 
 def cancelled(*args: Any) -> Any:
-    """Raise a trio.Cancelled from a run that is over."""
+    """Raise a trio.Cancelled from a Trio run that has ended."""
     caught: list[BaseException] = []
 
     async def main() -> None:
@@ -112,7 +111,7 @@ def cancelled(*args: Any) -> Any:
 
 
 def busy(*args: Any) -> Any:
-    """Hangs, and computes meanwhile."""
+    """Compute forever."""
     while not let_go.is_set():
         pass
 
@@ -161,7 +160,7 @@ def gives(value: Any) -> Callable[..., Any]:
     return lambda *args: value
 
 
-# Wrong as the answer of any method that returns something.
+# Invalid results for any method that returns a value.
 WRONG: dict[str, Callable[..., Any]] = {
     "a-number": gives(7.5),
     "a-text": gives("yes"),
@@ -208,7 +207,7 @@ BAD_COLUMNS: dict[str, Callable[..., Any]] = {
 
 
 def normalized(column: Callable[..., Any]) -> Callable[..., Any]:
-    """For normalize, whose scores are the third argument."""
+    """Return wrong scores from `normalize`, whose third argument are the scores."""
     return lambda *args: column(*args[:2], None, args[2])
 
 
@@ -268,7 +267,7 @@ BAD_PERMITS: dict[str, Callable[..., Any]] = {
 
 
 def tries_to_write(*args: Any) -> None:
-    """Write into every argument; the error that is raised names the arguments that could be written."""
+    """Write into every argument; the raised error lists the arguments that could be written."""
     written = []
     for name, change in list(_changes(args)):
         try:
@@ -324,14 +323,14 @@ ERROR, PLACED, GATED = "an error that names the plugin", "a node", "gated by the
 
 @attrs.frozen
 class SubQueue:
-    """A method: what else its plugin has, what the pod is like, and what the fault comes to."""
+    """A method: further attributes of its plugin, its pod, and the expected result."""
 
     method: str
     wrong: tuple[dict[str, Callable[..., Any]], ...] = ()
     others: dict[str, Any] = attrs.field(factory=dict)
     pod: dict[str, Any] = attrs.field(factory=dict)
     comes_to: str = ERROR
-    full: bool = False  # nodes are taken by pods that would have to go
+    full: bool = False  # True if the nodes are full of pods that must be preempted
     tried_by: tuple[str, ...] = ()
 
 
@@ -429,7 +428,7 @@ def _cases() -> list[Case]:
         found += [Case(place, fault, act) for fault, act in faults.items()]
     if os.environ.get("KSCHEDD_ALL_FAULTS"):
         return found
-    # Each method with each of its own faults that no other method has, and with some of the general ones in turn.
+    # Test each method with each fault specific to it, and with some of the general faults in turn.
     general, kept, turn = [*RAISING, *WRONG], [], itertools.count()
     for case in found:
         own = case.fault not in general and case.fault not in BAD_STATUSES and case.fault not in BAD_COLUMNS
@@ -471,7 +470,7 @@ def _config(cls: type[Any], *, everywhere: bool) -> Any:
 
 
 async def _come_to(cluster: LiveCluster, place: SubQueue, name: str) -> str:
-    """Return the outcome of the pod: its node, the message of its condition, or the plugin that gates it."""
+    """Return the result for the pod: its node, its condition's message, or the plugin that gates it."""
     if place.comes_to == GATED:
         await comes_to(cluster.queue, lambda owner: bool((e := owner.queue.entry(f"default/{name}")) and e.gated), True)
         entry = await cluster.queue.query(lambda owner: owner.queue.entry(f"default/{name}"))
@@ -534,7 +533,7 @@ async def test_a_fault_is_the_plugins_and_the_daemon_lives(case: Case) -> None:
         else:
             assert "Bad" in came, came
         if case.fault == "writes" and place.comes_to == ERROR and place.method != "unreserve":
-            # The scores that normalize gets are its own to write into.
+            # The scores passed to `normalize` are a copy, and may be changed.
             assert "written: []" in came or (place.method == "normalize" and "written: ['2 arg array'" in came), came
         let_go.set()
         stored = await cluster.store.do(lambda store: store.get("Pod", "default", names[-1]))
@@ -563,7 +562,7 @@ def prints(plugin: Any) -> None:
 
 
 def starts_threads(plugin: Any) -> None:
-    """They call what the handle has, with sense and without."""
+    """Start threads that call all functions of the handle, with valid and invalid arguments."""
 
     def use() -> None:
         handle = plugin.handle
@@ -604,7 +603,7 @@ ANSWERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("nasty", NASTY)
 async def test_what_is_not_nice_fails_nothing(nasty: str) -> None:
-    """Check the methods that are called until a pod has a node."""
+    """Check the methods that are called before a pod has a node."""
     requests: set[str] = set()
 
     class Bad:
@@ -639,7 +638,7 @@ async def test_what_is_not_nice_fails_nothing(nasty: str) -> None:
 
 
 STARTS: dict[str, tuple[str, str]] = {
-    # id: the file, and what is said of it
+    # id: file, expected position
     "syntax": ("def f(:\n", "(bad.py:1)"),
     "raises": ("import os\nraise ValueError('boom')\n", "ValueError: boom (bad.py:2)"),
     "sys-exit": ("import sys\n\nsys.exit(3)\n", "SystemExit: 3 (bad.py:3)"),
@@ -724,12 +723,12 @@ async def test_a_plugin_that_cannot_be_made_keeps_the_daemon_from_starting_and_s
     )
     with pytest.raises(PluginLoadError) as raised:
         async with cluster_actors(_config(cls, everywhere=False), registry=registry):
-            raise AssertionError("the plugin cannot be made")
+            raise AssertionError("the plugin cannot be created")
     assert str(raised.value).startswith("bad.py: plugin Bad cannot be created: ")
 
 
 class Late:
-    """Is made well, and has properties that go bad afterwards: nobody looks again."""
+    """A plugin whose properties become invalid after its creation, when they are no longer read."""
 
     name: ClassVar = "Bad"
     looked = 0

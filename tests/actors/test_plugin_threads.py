@@ -1,4 +1,4 @@
-"""Plugins with threads of their own, which use the handle whenever they like."""
+"""Tests of plugins with threads that use the handle at any time."""
 
 import threading
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Task = Callable[["Threaded"], object]
 
 
 class Threaded:
-    """Makes every pod wait at Permit; its threads execute the functions that they receive, until they receive None."""
+    """A plugin that makes every pod wait at Permit; its threads execute the functions that they receive."""
 
     name: ClassVar = "Threaded"
     tasks: ClassVar[SimpleQueue[Task | None]]
@@ -136,7 +136,7 @@ async def test_what_a_thread_does_after_the_end_concerns_nobody(tasks: SimpleQue
 
 
 def test_a_call_that_was_given_up_takes_the_lock_itself() -> None:
-    """Its caller, which held the lock for it, has released it."""
+    """The caller, which held the lock for the call, has released it."""
     driver_is_used = SchedulerLock()
     held: list[bool] = []
 

@@ -1,4 +1,4 @@
-"""The queue actor: what it hands out, when, and in which order."""
+"""Tests of the queue actor: the pods that it sends, and when and in which order."""
 
 import math
 from collections.abc import AsyncIterator, Sequence
@@ -42,7 +42,7 @@ def come(*pods: Pod) -> EventsObserved:
 
 @attrs.define(eq=False)
 class Bench:
-    """The queue actor with a test in place of the scheduling actor."""
+    """The queue actor, with a test in the role of the scheduling actor."""
 
     updates: "trio.MemorySendChannel[QueueUpdate | OwnerQuery[QueueActor, Any]]"
     popped: "trio.MemoryReceiveChannel[Popped]"
@@ -131,7 +131,7 @@ async def test_a_pod_that_comes_unasked_leaves_the_request_as_it_is(autojump_clo
         await queue.tell(come(made("a"), made("b")), wants=32)
         answer = queue.popped.receive_nowait()
         assert answer.requested
-        # A more important pod has just been handed out unasked when the next request comes.
+        # A more important pod was sent without a request just before the next request arrives.
         await queue.tell(come(made("more", 1)))
         await queue.tell(wants=32)
         unasked = queue.popped.receive_nowait()
@@ -209,7 +209,7 @@ async def test_a_preemptor_is_not_woken_by_what_happened_before_its_victims_are_
 
 
 async def backing_off(queue: Bench, *pods: Pod) -> None:
-    """Make these pods back off: reject them, and wake them by an event that arrived during the attempt."""
+    """Make these pods back off: reject them, and wake them by an event that arrived during their attempt."""
     await queue.tell(come(*pods), wants=32)
     entries = queue.handed_out()
     running = attrs.evolve(made("gone", 0), node_name="n1")
@@ -272,7 +272,8 @@ async def test_it_ends_when_nobody_can_tell_it_anything(autojump_clock: Any) -> 
 async def test_many_events_are_taken_in_with_rounds_of_the_loop_between(
     autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_actor, "_SLICE_S", -1.0)  # every slice is over at once, however fast the machine is
+    # every slice ends immediately, independent of the machine's speed
+    monkeypatch.setattr(queue_actor, "_SLICE_S", -1.0)
     rounds = 0
 
     async def count() -> None:

@@ -1,4 +1,4 @@
-"""All actors together, from the creation of a pod to its binding and deletion."""
+"""Tests of all actors together, from the creation of a pod to its binding and deletion."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -169,7 +169,7 @@ async def test_the_queue_remembers_how_a_pod_went_through_it() -> None:
         def moves(log: Log) -> list[tuple[str, str]]:
             return [(move.source.value, move.target.value) for move in log.moves("default/late")]
 
-        await cluster.queue.query(lambda owner: owner.queue.counts())  # what it has done is in the log
+        await cluster.queue.query(lambda owner: owner.queue.counts())  # wait until the queue's moves are in the log
         went = await cluster.log.query(moves)
         assert went[:3] == [("outside", "active"), ("active", "in_flight"), ("in_flight", "unschedulable")]
         assert went[-1] == ("in_flight", "outside")
@@ -178,7 +178,7 @@ async def test_the_queue_remembers_how_a_pod_went_through_it() -> None:
 async def test_a_large_load_lets_others_have_their_turn() -> None:
     async with cluster_actors() as cluster:
         await cluster.store.create_many([node(f"n{number}") for number in range(200)])
-        seen: set[int] = set()  # how many pods were bound when somebody else had a turn
+        seen: set[int] = set()  # numbers of bound pods at the times when other tasks ran
 
         async def look() -> None:
             while True:
@@ -201,7 +201,7 @@ async def test_important_pods_that_come_while_others_are_being_tried_are_tried_b
         await cluster.store.create_many([{**meta, "metadata": {"name": n}, "value": v} for n, v in classes])
         await cluster.store.create_many([node(f"n{number}") for number in range(50)])
         low = [pod(f"low{number}", priorityClassName="low") for number in range(600)]
-        went: list[tuple[str, str]] = []  # pods as they become active, and as they are attempted
+        went: list[tuple[str, str]] = []  # pods when they become active, and when they are attempted
         await cluster.queue.query(lambda owner: _note_active(owner, went))
         await cluster.scheduler.query(lambda owner: _note_attempts(owner, went))
         await cluster.store.create_many(low)

@@ -51,7 +51,7 @@ async def test_what_a_request_raises_is_its_askers_alone(store: StoreClient) -> 
 
 
 def _two_pods(store: ClusterWriter, fault: Exception | None = None) -> Generator[None, None, None]:
-    """Create two pods; other tasks run between the two writes."""
+    """Create two pods; other tasks run between the writes."""
     store.create(pod("a"))
     time.sleep(0.01)
     yield

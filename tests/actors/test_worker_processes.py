@@ -1,4 +1,4 @@
-"""A daemon whose plugin has worker processes: they filter and score, and none of them outlives it."""
+"""Tests of a daemon whose plugin filters and scores in worker processes, which end with the daemon."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Objects for the tests of this folder, as short as they can be."""
+"""Minimal objects for the tests of this folder."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Objects as a typed decoder holds them, and as the API server prints them."""
+"""Tests of objects in decoded form, and in the form that the API server prints."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def test_what_stays_the_same_is_not_copied() -> None:
 
 
 def test_recorded_objects_come_out_as_they_went_in() -> None:
-    """Whatever an API server printed is the same once it is decoded and encoded again."""
+    """An object printed by an API server is unchanged after decoding and encoding."""
     seen = 0
     wrong: list[str] = []
     for family in ("create", "update", "patch"):

@@ -1,4 +1,4 @@
-"""Cron schedules: facts of robfig/cron v3's parser_test.go and spec_test.go."""
+"""Tests of cron schedules, with cases from robfig/cron v3's parser_test.go and spec_test.go."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""Decoding: fields that a kind does not have."""
+"""Tests of decoding objects with unknown fields."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""YAML and JSON text means what it means to kubectl, and never breaks the reader."""
+"""YAML and JSON text is parsed as by kubectl, and never causes an exception."""
 
 import json
 from typing import Any
@@ -170,7 +170,7 @@ TEXT = st.text(st.characters(min_codepoint=32, max_codepoint=0xD7FF, exclude_cha
 
 @given(st.dictionaries(TEXT, TEXT | st.integers(-1000, 1000) | st.booleans() | st.none(), min_size=1, max_size=4))
 def test_yaml_that_was_written_is_read(value: dict[str, Any]) -> None:
-    # The writer follows YAML 1.1 except for y and n, which kubectl reads as booleans: keep to quoted text.
+    # The writer follows YAML 1.1 except for y and n, which kubectl reads as booleans, so all text is quoted.
     text = yaml.safe_dump(value, default_style='"', allow_unicode=True)
     read = values(text)
     assert read == [value]

@@ -1,4 +1,4 @@
-"""Tests of the fields by which lists of each kind may be selected."""
+"""Tests of the fields that field selectors support for each kind."""
 
 import pytest
 

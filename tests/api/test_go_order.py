@@ -1,4 +1,4 @@
-"""Objects as Go writes them as JSON."""
+"""Tests of objects in the order in which Go writes them as JSON."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which texts are IP addresses and ranges, and of which family."""
+"""Tests of which texts are IP addresses or ranges, and of their family."""
 
 import pytest
 

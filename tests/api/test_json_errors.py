@@ -1,4 +1,4 @@
-"""Syntax errors of JSON, in the words of Go's scanner."""
+"""Tests of JSON syntax errors with the messages of Go's scanner."""
 
 import json
 

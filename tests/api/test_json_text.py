@@ -1,4 +1,4 @@
-"""Unpaired surrogates, which no encoder accepts, are replaced by U+FFFD in all JSON that is received."""
+"""Unpaired surrogates, which cannot be encoded, are replaced by U+FFFD in all received JSON."""
 
 import json
 from pathlib import Path

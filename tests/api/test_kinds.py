@@ -1,4 +1,4 @@
-"""Kinds are found by every name people use for them."""
+"""Tests that kinds are found by all their names."""
 
 import pytest
 

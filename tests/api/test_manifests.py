@@ -1,4 +1,4 @@
-"""Manifests are read completely, and every fault names its position."""
+"""Tests that manifests are read completely, and that every fault contains its position."""
 
 import bz2
 import gzip

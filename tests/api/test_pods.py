@@ -1,6 +1,7 @@
-"""Pods share equal parts, and these parts contain everything that the scheduler reads of a pod.
+"""Tests that equal pods share parts that contain all fields that the scheduler reads.
 
-Interned are specs (without nodeName) and signatures (spec, namespace and labels); both live as long as a pod has them.
+Specs (without nodeName) and signatures (spec, namespace and labels) are interned; both exist as long as a pod uses
+them.
 """
 
 import gc
@@ -33,7 +34,7 @@ def required(*terms: Raw) -> Raw:
 
 
 def pinned(*names: str, operator: str = "In", key: str = "metadata.name") -> Raw:
-    """Return a term that selects nodes by a field, as the DaemonSet controller does by name."""
+    """Return a node selector term by field, as the DaemonSet controller uses for the node's name."""
     return {"matchFields": [{"key": key, "operator": operator, "values": list(names)}]}
 
 

@@ -1,4 +1,4 @@
-"""QoS classes are those of upstream's table."""
+"""QoS classes equal those in upstream's test table."""
 
 from typing import Any
 

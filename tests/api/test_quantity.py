@@ -1,4 +1,4 @@
-"""Quantities have exactly the values that Kubernetes computes."""
+"""Quantities have the exact values that Kubernetes computes."""
 
 import math
 from fractions import Fraction
@@ -12,7 +12,7 @@ from kschedd.api.quantity import MAX_INT64, QuantityError, as_stored, canonical,
 
 
 def low_bits(number: int) -> int:
-    """Return the part of the number that an int64 keeps."""
+    """Return the number wrapped to an int64."""
     return (number + 2**63) % 2**64 - 2**63
 
 
@@ -90,7 +90,7 @@ def test_what_is_no_quantity_is_refused_with_what_is_allowed(bad: str) -> None:
 
 @pytest.mark.parametrize("bad", [True, None, [], {}, math.inf, math.nan])
 def test_other_types_are_refused(bad: object) -> None:
-    value(1)  # an equal key in the cache must not let True through
+    value(1)  # the cache contains an equal key, which must not accept True
     with pytest.raises(QuantityError):
         milli_value(bad)
     with pytest.raises(QuantityError):
@@ -167,7 +167,7 @@ def test_equal_to_plain_fractions(sign: str, whole: str, fraction: str | None, s
         nano = max(-Fraction(MAX_INT64), min(Fraction(MAX_INT64), nano))
     assert parse(text) == nano
     for read, units in ((value(text), up(nano, 1)), (milli_value(text), up(nano, 1000))):
-        # One below zero that does not fit is rounded up, not away from zero.
+        # A negative value that does not fit is rounded up instead of away from zero.
         wraps = {0, low_bits(units), low_bits(units + 1 if units < 0 else units)}
         assert read == units if fits(units) else read in wraps
     assert parse(canonical(text)) == parse(text)

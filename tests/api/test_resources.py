@@ -1,4 +1,4 @@
-"""Tests of a pod's requests: sums are exact, are rounded up once, and fit a column, if need be by wrapping around."""
+"""Tests of a pod's requests: sums are exact, are rounded up once, and wrap around beyond int64."""
 
 from typing import Any
 

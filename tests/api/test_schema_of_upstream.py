@@ -1,7 +1,7 @@
-"""kschedd's schema against upstream's OpenAPI definitions, which are read from the package kubernetes-validate.
+"""Comparison of kschedd's schema with upstream's OpenAPI definitions from the package kubernetes-validate.
 
-Both are brought to one form, a type a word ("string", "[int32]", "{quantity}"), and walked together from every kind
-that we know in every version that we know. Definitions that hold themselves are visited once for each pair of types.
+Both are converted to the same form, in which each type is a word ("string", "[int32]", "{quantity}"). They are compared
+for every known kind and version. Recursive definitions are compared once for each pair of types.
 """
 
 import json
@@ -43,7 +43,7 @@ _WHOLE: Mapping[str, str] = {
     f"{_MACHINERY}apis.meta.v1.FieldsV1": ANY,
     f"{_MACHINERY}runtime.RawExtension": ANY,
     f"{_EXTENSIONS}JSON": ANY,
-    # Each of them is one of two shapes, which the OpenAPI definition leaves open.
+    # These have one of two types, which the OpenAPI definition leaves open.
     f"{_EXTENSIONS}JSONSchemaPropsOrBool": ANY,
     f"{_EXTENSIONS}JSONSchemaPropsOrArray": ANY,
     f"{_EXTENSIONS}JSONSchemaPropsOrStringArray": ANY,
@@ -61,7 +61,7 @@ _LEAVES: Mapping[tuple[str, str], str] = {
 
 
 class Upstream:
-    """The definitions of one release."""
+    """The OpenAPI definitions of one release."""
 
     def __init__(self, version: str) -> None:
         file = files("kubernetes_validate") / "kubernetes-json-schema" / f"v{version}-local" / "_definitions.json"
@@ -73,7 +73,7 @@ class Upstream:
         }
 
     def whole(self, schema: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """Return the name of the definition that a schema refers to ("" if none), and the definition itself."""
+        """Return the name of the definition to which a schema refers (or ""), and the definition."""
         name = schema.get("$ref", "").removeprefix(_LOCAL)
         return name, self.definitions[name] if name else schema
 

@@ -1,4 +1,4 @@
-"""Selectors typed on a command line mean what kubectl takes them to mean."""
+"""Selectors on a command line have the same meaning as in kubectl."""
 
 import pytest
 from hypothesis import given

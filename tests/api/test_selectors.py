@@ -1,4 +1,4 @@
-"""Label and node selectors mean what upstream's mean."""
+"""Label and node selectors have the same meaning as upstream's."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""A node that is created like another one: the fields that are copied, and those that are not."""
+"""Tests of nodes created like another node: the fields that are copied, and those that are not."""
 
 from typing import Any
 

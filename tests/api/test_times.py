@@ -1,4 +1,4 @@
-"""Times and durations: read as an API server's decoder reads them, and never beyond what can be written."""
+"""Times and durations are parsed as by an API server, and parsed times can always be printed."""
 
 from datetime import UTC, datetime
 

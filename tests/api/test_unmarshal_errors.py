@@ -1,4 +1,4 @@
-"""Go's errors for values of a wrong type; the recorded cases are in tests/apiserver/test_recorded.py."""
+"""Tests of Go's errors for values of a wrong type; recorded cases are in tests/apiserver/test_recorded.py."""
 
 from typing import Any
 

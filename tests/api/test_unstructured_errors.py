@@ -1,4 +1,4 @@
-"""Why a merged object cannot be decoded."""
+"""Tests of the errors for merged objects that cannot be decoded."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The REST API of a cluster in this process, without a socket: requests and responses are values."""
+"""The REST API of a cluster in this process, without a socket: requests and responses are Python values."""
 
 import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -34,7 +34,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 @attrs.frozen(eq=False)
 class Answered:
-    """A response that is whole."""
+    """A complete response."""
 
     status: int
     headers: Mapping[str, str]
@@ -47,7 +47,7 @@ class Answered:
 
 @attrs.define(eq=False)
 class Watching:
-    """An open watch: `events` are its events in the order of sending; `ended` is set at its end."""
+    """An open watch: A watch; `events` contains its events in order, and `ended` is set at its end."""
 
     status: int
     ended: trio.Event
@@ -69,7 +69,7 @@ class Watching:
             return await self._receive.receive()
 
     async def rest(self) -> list[dict[str, Any]]:
-        """All events until the watch ends."""
+        """All events until the end of the watch."""
         return [event async for event in self._receive]
 
 
@@ -101,7 +101,7 @@ class Asker:
         return await self.whole(await self.respond(method, target, body, **how))
 
     async def whole(self, response: HttpResponse) -> Answered:
-        """Return a response once it is complete."""
+        """Wait for the complete response."""
         parts = [response.body]
         if response.stream is not None:
 
@@ -122,7 +122,7 @@ class Asker:
         return answered.json
 
     async def watch(self, target: str, **how: Any) -> Watching:
-        """Start a watch and return it once it is open."""
+        """Start a watch; return it when it is open."""
         response = await self.respond("GET", target, **how)
         send, receive = trio.open_memory_channel[dict[str, Any]](100_000)
         watching = Watching(response.status, trio.Event(), send, receive)
@@ -175,7 +175,7 @@ async def asking(
     version: KubernetesVersion = DEFAULT,
     gates: Mapping[str, bool] | None = None,
 ) -> AsyncIterator[Asker]:
-    """Run an empty cluster with an API face; the scheduler and controllers are optional."""
+    """Run an empty cluster with the REST API; the scheduler and controllers are optional."""
     config = default_config(version=version, feature_gates=gates)
     config = config if scheduler else without_scheduler(config)
     actors = cluster_actors(

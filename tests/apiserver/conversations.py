@@ -1,9 +1,9 @@
-"""Recorded conversations, replayed to the REST API in this process: recorded requests are sent, and answers compared.
+"""Replays of recorded conversations to the REST API in this process: requests are sent, and responses compared.
 
-The recordings have a `compare.py` of their own, which runs the clients themselves against any server. Here nothing but
-their requests is used, in virtual time and without a socket, so that thousands of them take seconds: uids, versions,
-generated names and continue tokens in a request are those that this face gave to the same objects. Normal forms and
-comparison are compare.py's own.
+The recordings contain a `compare.py`, which runs the real clients against any server. Here only their requests are
+used, in virtual time and without a socket, so that thousands of them take seconds. The uids, versions, generated names
+and continue tokens in a request are those that this server gave to the same objects. The normalization and the
+comparison are those of compare.py.
 
 By hand: `python -m tests.apiserver.conversations FOLDER... [-v]`.
 """
@@ -39,13 +39,13 @@ _PLACEHOLDER = re.compile(
 )
 _NUMBERED = re.compile(r"<rv\d+>")
 _VERSION = "/metadata/resourceVersion"
-_JUMP_S = 0.001  # of real time without a task that can run, after which virtual time goes on
-_QUIET_S = 2 * _JUMP_S  # the same, when it has nothing to go on to: all that follows from a request has happened
+_JUMP_S = 0.001  # seconds of real time without a runnable task after which virtual time advances
+_QUIET_S = 2 * _JUMP_S  # the same without a deadline: all effects of the request have occurred
 _STAMP = "2026-11-21T12:00:00Z"
 
 
 def load_compare(folder: Path) -> ModuleType:
-    """Load the recordings' own module of normal forms."""
+    """Load the recordings' module for normalization."""
     spec = importlib.util.spec_from_file_location("recorded_compare", folder / "compare.py")
     assert spec is not None, "compare.py lies beside the recordings"
     assert spec.loader is not None, "it is a file"
@@ -61,7 +61,7 @@ def read_scenario(file: Path) -> list[dict[str, Any]]:
 
 @attrs.define(eq=False)
 class _Exchange:
-    """One request and its answer, in compare.py's form."""
+    """A request and its response, in compare.py's form."""
 
     raw: dict[str, Any]
     save: Mapping[str, str] = attrs.field(factory=dict)
@@ -71,10 +71,10 @@ class _Exchange:
 
 @attrs.define(eq=False)
 class _Meanwhile:
-    """Calls of another client while this one waits: at an open watch, or before it repeats a request."""
+    """Calls of another client while this client waits: at an open watch, or before it repeats a request."""
 
     calls: list[Mapping[str, Any]]
-    while_waiting: bool  # after a while, rather than with the first watch
+    while_waiting: bool  # True: after a while; False: with the first watch
 
     @classmethod
     def of(cls, recorded: Mapping[str, Any]) -> "_Meanwhile":
@@ -83,12 +83,12 @@ class _Meanwhile:
 
 
 def _repeats(wanted: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether this request has been made before."""
+    """Return whether this request was sent before."""
     return any(all(earlier[part] == wanted[part] for part in ("method", "path", "query")) for earlier in before)
 
 
 class Replay:
-    """One scenario on a cluster of its own."""
+    """The replay of one scenario on a separate cluster."""
 
     def __init__(self, api: Asker, compare: ModuleType) -> None:
         self._api = api
@@ -100,7 +100,7 @@ class Replay:
         self._continue = ""
 
     async def record(self, recorded: Mapping[str, Any]) -> dict[str, list[str]]:
-        """Differences of one record, by part."""
+        """Return the differences of one record, by part."""
         self._norm.start_record()
         given = json.dumps([recorded.get(key) for key in ("argv", "stdin", "files", "calls", "script")])
         self._norm.literal_rvs = {"0", *re.findall(r"resource-?[vV]ersion[^\w${]{1,8}(\d+)", given)}
@@ -109,10 +109,10 @@ class Replay:
         async with trio.open_nursery() as nursery:
             calls = [call for call in recorded.get("calls") or () if call.get("method")]
             if len(calls) != len(recorded["requests"]):
-                calls = []  # made by a client, which are known by what was sent only
+                calls = []  # calls by a client, of which only the requests are recorded
             for place, wanted in enumerate(recorded["requests"]):
                 if meanwhile.while_waiting and _repeats(wanted, recorded["requests"][:place]):
-                    await self._meanwhile(meanwhile)  # a client that asks again has waited
+                    await self._meanwhile(meanwhile)  # a client that repeats a request has waited
                 self._learn(wanted, [exchange for _, exchange in exchanges])
                 exchange = self._called(calls[place]) if calls else self._exchange(wanted)
                 exchanges.append((wanted, exchange))
@@ -132,7 +132,7 @@ class Replay:
         return self._differences(recorded, exchanges)
 
     def _learn(self, wanted: Mapping[str, Any], exchanges: Sequence[_Exchange]) -> None:
-        """Name what was seen so far; its versions too, as the recording numbers them, if this request states any."""
+        """Assign names to the values in the responses so far; versions are included if this request contains any."""
         answered = [exchange.raw for exchange in exchanges if exchange.raw.get("status") is not None]
         self._norm.start_record()
         for raw in answered:
@@ -142,7 +142,7 @@ class Replay:
                 self._compare.normal_exchange(self._norm, raw)
 
     def _called(self, call: Mapping[str, Any]) -> _Exchange:
-        """Return a raw call from the recording with the saved values filled in."""
+        """Return a recorded call with the saved values inserted."""
         body = self._filled(call.get("body"))
         data = b"" if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
         headers = {name.lower(): str(value) for name, value in self._filled(call.get("headers") or {}).items()}
@@ -209,7 +209,7 @@ class Replay:
         await response.stream(send)
 
     def _note(self, body: bytes) -> None:
-        """Save the version and the continue token of the last list, to which later requests of the record refer."""
+        """Save the version and the continue token of the last list, to which later requests of this record refer."""
         value = self._compare.load(body)
         meta = value.get("metadata") if isinstance(value, dict) else None
         if isinstance(meta, dict) and (isinstance(value.get("items"), list) or value.get("kind") == "Table"):
@@ -219,7 +219,7 @@ class Replay:
     async def _meanwhile(
         self, meanwhile: "_Meanwhile", watch: _Exchange | None = None, seen: int | None = None
     ) -> None:
-        """Make the calls that are due; those after which `watch` has shown the events `seen` are for later."""
+        """Make the calls that are due; calls that follow the events `seen` of `watch` are made later."""
         while meanwhile.calls:
             if watch is not None and seen is not None and len(watch.raw.get("events") or ()) >= seen:
                 return
@@ -245,7 +245,7 @@ class Replay:
         return [self._filled(each) for each in value] if isinstance(value, list) else value
 
     def _actual(self, value: Any) -> Any:
-        """Return a recorded value with the placeholders replaced by this cluster's uids, versions and names."""
+        """Return a recorded value with this cluster's uids, versions and names in place of placeholders."""
         if isinstance(value, dict):
             return {self._actual(name): self._actual(each) for name, each in value.items()}
         if isinstance(value, list):
@@ -274,7 +274,7 @@ class Replay:
                     return "debugger-abcde"
                 case "<uid>":
                     return "00000000-0000-4000-8000-000000000000"
-            return "1" if text.startswith("<rv") else text  # one that the client made up
+            return "1" if text.startswith("<rv") else text  # otherwise a version that the client has invented
 
         return _PLACEHOLDER.sub(own, value)
 
@@ -295,15 +295,14 @@ class Replay:
             ],
         }
         found: dict[str, list[str]] = compare.compare(recorded, got)
-        found.pop("requests", None)  # they were asked as recorded
+        found.pop("requests", None)  # they were requested as recorded
         return found
 
 
 def _unnoted(body: Any) -> Any:
     """Return a body without the values that differ between servers.
 
-    These are managedFields with their times, and the version that a JSON patch states, which the recording leaves as
-    is.
+    These are managedFields with their times, and the version in a JSON patch, which is recorded unchanged.
     """
     if isinstance(body, dict) and "managedFields" in (body.get("metadata") or {}):
         meta = {field: each for field, each in body["metadata"].items() if field != "managedFields"}
@@ -333,7 +332,7 @@ def _escaped(target: str) -> bytes:
 
 @attrs.frozen
 class Agreement:
-    """Number of records of a file that agree, and the differences in the others."""
+    """The number of records of a file that agree, and the differences in the others."""
 
     file: str
     total: int
@@ -342,15 +341,15 @@ class Agreement:
 
 
 def left_out(recorded: Mapping[str, Any]) -> bool:
-    """Return whether a record is only for reading, or may differ."""
+    """Return whether a record is excluded from the comparison or may differ."""
     tagged = not ACCEPTED.isdisjoint(recorded.get("tags") or ())
     return bool(recorded.get("manual")) or tagged or recorded["id"] in ACCEPTED_RECORDS
 
 
-#: Tags of records that differ and may: there are no roles, no priorities of requests.
+#: Tags of records that may differ, because there are no roles and no priorities of requests.
 ACCEPTED = frozenset(("rbac", "apf"))
 
-#: Records that differ and may, and why.
+#: Records that may differ, with the reason.
 ACCEPTED_RECORDS = {
     "backend/leases/010": "shows what a user with a scheduler's role wrote in the record before: there are no roles",
     "backend/leases/011": "deletes what that user had made",

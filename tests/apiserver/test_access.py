@@ -1,4 +1,4 @@
-"""Tests of the access rules, and of settings that are rejected because they would admit everyone."""
+"""Tests of the access rules, and of rejected settings that would admit everyone."""
 
 import argparse
 from pathlib import Path
@@ -22,7 +22,7 @@ def request(**headers: str) -> HttpRequest:
 
 
 def letting_in(tokens: StaticTokens, client_ca: Path | None = None) -> Access:
-    """Return the access rule for addresses other than loopback."""
+    """Return the access rule for non-loopback addresses."""
     return Access(Credentials(ListenSettings(Address("0.0.0.0", 6443), client_ca=client_ca), tokens, None))
 
 
@@ -69,7 +69,7 @@ def test_a_client_certificate_names_user_and_groups() -> None:
     ],
 )
 def test_in_somebody_elses_name_nothing_is_done(verb: str, path: str, message: str) -> None:
-    """There are no roles that could permit a request; with the group system:masters every request is permitted."""
+    """No roles exist that could permit a request; with the group system:masters every request is permitted."""
     eve = Access().user_of(request(**{"impersonate-user": "eve"}), Peer(1, "127.0.0.1"))
     with pytest.raises(StatusError) as refused:
         check_allowed(eve, verb, path)

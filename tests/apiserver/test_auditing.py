@@ -1,4 +1,4 @@
-"""Writes over HTTP are in the audit log as kube-apiserver has them."""
+"""Tests that the audit log contains HTTP writes in kube-apiserver's form."""
 
 import json
 from pathlib import Path

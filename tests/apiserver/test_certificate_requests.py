@@ -1,4 +1,4 @@
-"""The user of a certificate signing request."""
+"""Tests of the user in a certificate signing request."""
 
 from typing import Any
 

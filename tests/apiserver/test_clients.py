@@ -1,6 +1,6 @@
-"""Installed clients of Kubernetes on the REST API with its own port: the usual operations of programs work.
+"""Tests of installed Kubernetes clients on the REST API over TCP: the usual operations work.
 
-The tests run in real time, since the clients wait in threads; no test depends on a duration.
+The tests run in real time, because the clients wait in threads; no test depends on a duration.
 """
 
 import os
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def serving() -> AsyncIterator[str]:
-    """Run a cluster with a scheduler, kubelets and a node, and yield the address of its API face."""
+    """Run a cluster with a scheduler, kubelets and a node; yield the address of its REST API."""
     controllers = without_parts(embedded_controllers(), {"controllers"})
     settings = ListenSettings(Address("127.0.0.1", 0))
     async with (
@@ -47,9 +47,10 @@ async def in_thread(work: Callable[[str], T], url: str) -> T:
         return await trio.to_thread.run_sync(work, url, abandon_on_cancel=True)
 
 
-@pytest.mark.filterwarnings("ignore:HTTPResponse.getheaders:DeprecationWarning")  # how the client reads an error
+# caused by the way in which the client reads an error
+@pytest.mark.filterwarnings("ignore:HTTPResponse.getheaders:DeprecationWarning")
 async def test_the_official_client() -> None:
-    """Create, list, watch until it runs, patch, conflict, delete."""
+    """Create, list, watch until running, patch, conflict, delete."""
 
     def work(url: str) -> list[str]:
         from kubernetes import client, watch
@@ -80,7 +81,7 @@ async def test_the_official_client() -> None:
         assert await in_thread(work, url) == ["a runs on n1", "409 Conflict", "a", f"v{DEFAULT.patch}"]
 
 
-@pytest.mark.filterwarnings("ignore:Kubernetes version")  # newer than those that kr8s knows
+@pytest.mark.filterwarnings("ignore:Kubernetes version")  # newer than the versions that kr8s supports
 async def test_kr8s(tmp_path: Path) -> None:
     """Use kr8s with its own discovery, from a kubeconfig."""
 
@@ -115,7 +116,7 @@ current-context: c
 
 
 def kubectls() -> list[str]:
-    """Return the programs in KSCHEDD_KUBECTL, separated by colons (see kubectls.py), or else the one on PATH."""
+    """Return the programs in KSCHEDD_KUBECTL (see kubectls.py), or else the one on PATH."""
     named = [each for each in os.environ.get("KSCHEDD_KUBECTL", "").split(os.pathsep) if each]
     found = shutil.which("kubectl")
     return named or ([found] if found else [])

@@ -1,8 +1,8 @@
-"""The recorded answers, asked over HTTP of a server of its own: of ours, and of the real one where there is one.
+"""Tests of the recorded responses over HTTP: on kschedd's server, and on a real kube-apiserver if it is installed.
 
-`KUBE_APISERVER` and `ETCD` name the binaries of the real one (v1.34, as was recorded), `KUBE_APISERVER_PORT` where it
-may listen (16443). Without them its half is skipped. Each server starts empty, with none of the other components, and
-must agree with every record in every part. A few kinds stand for all: `test_recorded` asks the whole recordings.
+`KUBE_APISERVER` and `ETCD` are the paths of the real programs (v1.34, as recorded); `KUBE_APISERVER_PORT` is its port
+(16443). Without them, the real server is not tested. Each server starts empty, without other components, and must agree
+with every record in every part. A few kinds are tested here: `test_recorded` replays all recordings.
 """
 
 import os
@@ -43,7 +43,7 @@ _TOKEN = "contract"
 class Target:
     url: str
     token: str | None = None
-    settle: float = 0.0  # seconds after which admission has seen what was written
+    settle: float = 0.0  # seconds until admission has observed a write
 
 
 @asynccontextmanager
@@ -98,15 +98,15 @@ async def the_real_one(folder: Path) -> AsyncIterator[Target]:
 
 
 def differences(check: ModuleType, target: Target, records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the differences in a server's answers, once it reports that it is ready.
+    """Return the differences in a server's responses, after it reports that it is ready.
 
-    Everything runs in one thread, with one connection.
+    All requests use one thread and one connection.
     """
     server = check.Server(target.url, target.token, target.token is not None)
     different = []
     try:
         while not _is_ready(check, server):
-            time.sleep(0.5)  # a process that we did not write has no other way to say it
+            time.sleep(0.5)  # no event is available from this process
         for record in records:
             for _, found in (
                 check.judge(step["want"], got) for step, got in check.answers(server, record, target.settle)

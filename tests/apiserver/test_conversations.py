@@ -1,7 +1,7 @@
-"""Requests recorded by clients of kube-apiserver 1.34.9, replayed to the face, and the number of equal answers.
+"""Tests of requests recorded by clients of kube-apiserver 1.34.9, by the number of equal responses.
 
-REACHED only ever rises: a change that answers fewer records as recorded fails here. ACCEPTED and ACCEPTED_RECORDS in
-conversations.py say what may differ; what is left besides differs in words of faults.
+The numbers in REACHED may only rise: a change with fewer equal responses fails here. ACCEPTED and ACCEPTED_RECORDS in
+conversations.py list permitted differences; other differences are in error messages.
 """
 
 from collections import Counter

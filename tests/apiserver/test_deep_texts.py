@@ -1,4 +1,4 @@
-"""JSON texts within objects and requests: nested too deep, or with numbers that no float holds."""
+"""Tests of JSON texts that are nested too deeply, or contain numbers beyond the range of floats."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""DeviceTaintRules: served by 1.37, unknown before."""
+"""Tests that DeviceTaintRules are served by 1.37 and unknown to earlier versions."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The discovery documents are those of a real kube-apiserver 1.34."""
+"""Tests that the discovery documents equal those of a real kube-apiserver 1.34."""
 
 import gzip
 import json
@@ -12,7 +12,7 @@ from kschedd.config.versions.kube_versions import V1_34
 from tests.apiserver.asking import asking
 from tests.apiserver.conversations import FOLDER
 
-OURS = {METRICS_GROUP}  # of metrics-server, which is another server there
+OURS = {METRICS_GROUP}  # the group of metrics-server, which is a separate server in a real cluster
 
 DEFINITION: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",

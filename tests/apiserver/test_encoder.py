@@ -1,4 +1,4 @@
-"""Tests that the encoder's cache is bounded, by the number of objects that it keeps."""
+"""Tests that the encoder's cache has a limited number of objects."""
 
 from kschedd.apiserver.codec.encoding import Encoder
 

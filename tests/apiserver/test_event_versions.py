@@ -1,4 +1,4 @@
-"""Events of the core group and of events.k8s.io are the same objects, with fields of other names."""
+"""Tests that Events of the core group and of events.k8s.io are the same objects with different field names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every built-in kind through every verb: created, applied by server and client, read, patched, deleted."""
+"""Tests of every built-in kind with every verb: create, client-side and server-side apply, get, patch, delete."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ HOOK: Raw = {
 CRD_NAMES = {"plural": "ws", "singular": "w", "kind": "W", "listKind": "WList"}
 CRD_VERSION: Raw = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
 
-#: what besides name and apiVersion an object of each kind needs; `name` where it may not be called `x`
+#: required fields of each kind in addition to name and apiVersion; `name` if the name `x` is not allowed
 NEEDED: dict[str, Raw] = {
     "Namespace": {},
     "Node": {},
@@ -195,7 +195,7 @@ async def test_over_http(resource: Resource) -> None:
             content_type=APPLY,
         )
         found = (await api.get(one))["metadata"]["labels"]
-        if applied.status == 409:  # a list or map with one owner, to which defaults were added
+        if applied.status == 409:  # an atomic list or map, to which defaults were added
             assert applied.json["details"]["causes"]
         else:
             labels["applied"] = "1"
@@ -203,7 +203,7 @@ async def test_over_http(resource: Resource) -> None:
         table = await api.get(one, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
         assert table["rows"][0]["object"]["metadata"]["name"] == manifest["metadata"]["name"]
         assert (await api.ask("DELETE", f"{one}?gracePeriodSeconds=0")).status == 200
-        left = await api.ask("GET", one)  # what has finalizers waits for controllers
+        left = await api.ask("GET", one)  # objects with finalizers wait for controllers
         assert left.status == 404 or left.json["metadata"]["deletionTimestamp"]
 
 
@@ -215,7 +215,7 @@ def test_over_the_socket(resource: Resource, tmp_path: Path) -> None:
     for flags, words in (("", ("created", "unchanged")), (" --server-side", ("serverside-applied",) * 2)):
         for word in words:
             result = cluster.execute(f"apply{flags}", text)
-            if flags and "conflict" in result.text:  # what the first manager states has defaults by now
+            if flags and "conflict" in result.text:  # defaults were added to the first manager's fields
                 result = cluster.execute(f"apply{flags} --force-conflicts", text)
             assert result.status == 0, result.text
             assert f"/{name} {word}" in result.text

@@ -1,4 +1,4 @@
-"""The REST API, verb by verb: answers by user and format, with their status codes."""
+"""Tests of the REST API, verb by verb: responses by user and format, with their status codes."""
 
 import gzip
 import json
@@ -208,7 +208,7 @@ async def test_a_page_of_one_named_object_is_the_last(api: Asker) -> None:
     assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]
     assert "continue" not in listed["metadata"]
     everywhere = await api.get("/api/v1/pods?fieldSelector=metadata.name%3Da&limit=1")
-    assert "continue" in everywhere["metadata"]  # there the name alone is no key
+    assert "continue" in everywhere["metadata"]  # in a list of all namespaces, a name is not unique
 
 
 async def test_only_who_would_have_waited_for_a_version_may_try_again(api: Asker) -> None:
@@ -686,7 +686,7 @@ async def test_usage_is_served_from_annotations(api: Asker) -> None:
 
 
 async def test_metrics_are_prometheus_text() -> None:
-    """Check the metrics after one attempt that found no node."""
+    """Check the metrics after an attempt that found no node."""
     async with asking(scheduler=True) as api:
         await api.create("/api/v1/nodes", node("n1"))
         watch = await api.watch(f"{PODS}?watch=true")
@@ -725,7 +725,7 @@ async def test_a_page_in_a_browser_cannot_ask_for_its_user(api: Asker, headers: 
 
 
 async def test_two_schedulers_see_each_others_pods() -> None:
-    """One is kschedd's, the other binds the pods of its scheduler name through the REST API."""
+    """One scheduler is kschedd's; the other binds the pods with its scheduler name through the REST API."""
     async with asking(scheduler=True, controllers=without_parts(embedded_controllers(), {"controllers"})) as api:
         await api.create("/api/v1/nodes", node("n1"))
         theirs = {**pod("theirs"), "spec": {**pod("theirs")["spec"], "schedulerName": "other"}}

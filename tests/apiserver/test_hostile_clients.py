@@ -1,4 +1,4 @@
-"""Clients that send anything get answers, end, and find no bug; `python -m tests.bench.http_fuzz` tries a million."""
+"""Tests of clients that send arbitrary bytes; `python -m tests.bench.http_fuzz` sends a million messages."""
 
 import pytest
 import trio.testing

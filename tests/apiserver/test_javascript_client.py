@@ -1,7 +1,6 @@
-"""The JavaScript client of Kubernetes with the kubeconfig that `kschedd kubeconfig` prints for a plain HTTP server.
+"""Test of Kubernetes' JavaScript client with the kubeconfig that `kschedd kubeconfig` prints for a plain HTTP server.
 
-The package is looked for in the folder that `KSCHEDD_NODE_MODULES` names; without it, or without node, the test is
-skipped.
+The package must be in the folder `KSCHEDD_NODE_MODULES`; without it, or without node, the test is skipped.
 """
 
 import os

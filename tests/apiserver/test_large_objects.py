@@ -1,4 +1,4 @@
-"""Large objects over HTTP: what is worked out of them is so once, and beside the event loop."""
+"""Tests that values computed from large objects over HTTP are computed once, and outside of the event loop."""
 
 import threading
 from typing import Any

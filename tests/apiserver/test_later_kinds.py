@@ -1,4 +1,4 @@
-"""Kinds that 1.36 and 1.37 introduced, without controllers here: served by those releases, unknown to earlier ones."""
+"""Tests of kinds that 1.36 and 1.37 introduced: served by those releases, unknown to earlier ones."""
 
 from typing import Any
 

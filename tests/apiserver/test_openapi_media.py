@@ -1,4 +1,4 @@
-"""OpenAPI v2 is sent with a valid media type, whatever media type the client requests."""
+"""Tests that OpenAPI v2 is sent with a valid media type, whatever media type the client requests."""
 
 import pytest
 

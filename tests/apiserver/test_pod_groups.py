@@ -1,4 +1,4 @@
-"""PodGroups and Workloads over HTTP: patched as built-in kinds are, and shown with kube-apiserver's columns."""
+"""Tests of PodGroups and Workloads over HTTP: patches as for built-in kinds, and kube-apiserver's columns."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Protobuf bodies are parsed into the same objects as JSON bodies."""
+"""Tests that protobuf bodies are parsed into the same objects as JSON bodies."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -33,7 +33,7 @@ def test_a_claim_of_no_class_is_not_one_of_the_default_class(spec: bytes, read: 
 
 
 def unknown(message: str, schema: Schema | None, seen: set[str]) -> Iterator[str]:
-    """Fields that a message has and the type of the API has not."""
+    """Return the fields of a message that the API type lacks."""
     if message in seen or not isinstance(schema, Fields):
         return
     seen.add(message)

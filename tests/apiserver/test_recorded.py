@@ -1,6 +1,6 @@
-"""Agreement of the face with a recorded kube-apiserver by family: the figures may rise, never fall.
+"""Tests of the agreement with a recorded kube-apiserver by family; the figures may only rise.
 
-`python -m tests.apiserver.recorded FAMILY --part text` prints what differs.
+`python -m tests.apiserver.recorded FAMILY --part text` prints the differences.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pytest
 
 from tests.apiserver.recorded import FOLDER, counted, run
 
-# Family -> part -> how many answers agree.
+# family -> part -> number of equal responses
 REACHED = {
     "admission": {"code": 587, "object": 410, "causes": 14, "text": 183},
     "create": {"code": 1902, "object": 769, "causes": 835, "text": 1253},

@@ -1,4 +1,4 @@
-"""Every write and list over HTTP costs at most n log n of its size, with all that follows from it on the event loop."""
+"""Tests that the cost of every write and list over HTTP is at most n log n, including effects on the event loop."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -102,7 +102,7 @@ def aliases(size: int) -> str:
 
 
 async def cost(api: Asker, request: Request) -> int:
-    """Return the cost until the request is answered and all its work is done."""
+    """Return the cost of a request, including all work that follows from it."""
     method, target, body, media = request
     with counting() as counted:
         answer = await api.ask(method, target, body, content_type=media)
@@ -125,6 +125,6 @@ async def test_twice_the_request_costs_at_most_little_more_than_twice(
     autojump_clock: trio.testing.MockClock, name: str
 ) -> None:
     make = REQUESTS[name]
-    await cost_of(make, 10)  # imports, and caches of what is the same in all
+    await cost_of(make, 10)  # excludes imports, and caches that do not depend on the input
     small = await cost_of(make, 300)
     assert await cost_of(make, 600) <= GROWTH * small

@@ -1,4 +1,4 @@
-"""The subresource scale of custom resources, at the paths in their definition; for workloads see the conversations."""
+"""Tests of the scale subresource of custom resources; for workloads, see the conversations."""
 
 import copy
 from collections.abc import AsyncIterator

@@ -1,7 +1,7 @@
-"""A terminal client for Kubernetes (kop, on PyPI as kop-cli) on the REST API with its own port: it shows the pods.
+"""Test of a terminal client for Kubernetes (kop, on PyPI as kop-cli) on the REST API over TCP: it shows the pods.
 
-Where it is not installed the test is skipped; `KSCHEDD_KOP` may name it. Real time: the client is a process with a
-terminal, and a key is pressed again until the screen is the one it leads to.
+Without the client, the test is skipped; `KSCHEDD_KOP` may contain its path. The client is a process in a terminal, in
+real time; a key is pressed again until the expected screen appears.
 """
 
 import os
@@ -23,12 +23,12 @@ from tests.apiserver.asking import pod
 from tests.apiserver.test_clients import KUBECONFIG, in_thread, serving
 
 _ROWS, _COLUMNS = 40, 120
-_AGAIN = 5.0  # seconds after which a key that led nowhere is pressed again
+_AGAIN = 5.0  # seconds after which a key is pressed again
 _PATIENCE = 100.0
 
 
 class _Terminal:
-    """A program in a terminal of its own: its screen, and keys for it."""
+    """A program in a terminal, with its screen and its keyboard."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._own, theirs = pty.openpty()
@@ -39,7 +39,7 @@ class _Terminal:
         self._stream = pyte.ByteStream(self._screen)
 
     def press_until(self, keys: bytes, shown: Callable[[str], bool]) -> None:
-        """Wait until the screen is as wanted, pressing these keys now and then."""
+        """Press these keys repeatedly until the screen is as expected."""
         give_up, press_at = time.monotonic() + _PATIENCE, time.monotonic() + _AGAIN
         while not shown(text := "\n".join(self._screen.display)):
             assert time.monotonic() < give_up, text

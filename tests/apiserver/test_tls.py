@@ -1,4 +1,4 @@
-"""The REST API with TLS, on a real port: access by token or client certificate, and its rejection."""
+"""Tests of the REST API with TLS on a TCP port: access by token or client certificate, and rejections."""
 
 import json
 import ssl
@@ -39,7 +39,7 @@ class Secured:
         return context
 
     async def ask(self, context: ssl.SSLContext, token: str = "", path: str = WHO) -> tuple[int, Any]:
-        """Return status and body of the answer to a POST, by default of a SelfSubjectReview."""
+        """Return status and body of the response to a POST, by default of a SelfSubjectReview."""
         with trio.fail_after(180):
             plain = await trio.open_tcp_stream("127.0.0.1", self.port)
             stream = trio.SSLStream(plain, context, server_hostname="localhost", https_compatible=True)

@@ -1,4 +1,4 @@
-"""The REST API presents itself as the API server of the selected version: its name, and the fields that it accepts."""
+"""Tests that the REST API has the version name and the fields of the selected Kubernetes version."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Equal watches share each event's bytes, and each client receives the same as if it were alone."""
+"""Tests that equal watches share the bytes of each event, and that each client receives the same as without sharing."""
 
 import json
 import socket
@@ -117,7 +117,7 @@ async def test_who_takes_nothing_falls_behind_when_its_outbox_is_full(monkeypatc
 
 
 async def test_who_takes_nothing_keeps_no_bytes_of_its_own() -> None:
-    """A chunk that was written in part is the group's; the rest waits in the log."""
+    """A partly written chunk belongs to the group; the rest waits in the log."""
     mine, theirs = socket.socketpair()
     mine.setblocking(False)
 
@@ -179,7 +179,7 @@ async def test_a_line_is_the_same_whether_it_is_sent_in_parts_or_not(size: int) 
 
 
 async def test_a_slow_reader_gets_every_byte_in_its_order() -> None:
-    """The member's own task sends the bytes that the socket does not accept at once, with no others in between."""
+    """The watch's own task sends the bytes that the socket does not accept immediately, before any others."""
     lines = [b"%06d " % number * 1000 for number in range(200)]
 
     async def stream(send: Send) -> None:
@@ -191,7 +191,7 @@ async def test_a_slow_reader_gets_every_byte_in_its_order() -> None:
             number += 1
             if member.behind or number % 50 == 0 or number == len(lines):
                 await member.flush()
-            if member.behind:  # it goes on where it fell behind
+            if member.behind:  # the watch continues where it fell behind
                 number = member.version + 1
                 member = Member(send, member.version)
 

@@ -1,4 +1,4 @@
-"""Tests of the face when another program plays the kubelets or the controllers."""
+"""Tests of the REST API if another program replaces the kubelets or the controllers."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""A toolbox over a cluster in virtual time, and the official client connected to it in this process."""
+"""A toolbox over a cluster in virtual time, with the official client connected to it in this process."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def toolbox_of(cluster: ScenarioCluster, *, writes: bool = False) -> Toolbox:
 
 
 def text_of(result: Any) -> str:
-    """Return the text of a tool's result that the model reads."""
+    """Return the text of a tool's result."""
     (content,) = result.content
     text: str = content.text
     return text

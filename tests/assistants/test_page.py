@@ -1,6 +1,6 @@
-"""docs/ASSISTANTS.md shows what the tools answer, and lists all of them.
+"""Tests that docs/ASSISTANTS.md shows the answers of the tools, and lists all of them.
 
-KSCHEDD_REWRITE_SCENARIOS=1 writes the page anew; the difference is for review.
+KSCHEDD_REWRITE_SCENARIOS=1 rewrites the page; review the difference.
 """
 
 import json

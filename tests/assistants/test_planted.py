@@ -1,6 +1,6 @@
-"""Pods that stay Pending for a known reason, solved with the tools alone by a client that follows the first suggestion.
+"""Tests of pods that are pending for a known reason: a client solves them by the tools' first suggestion.
 
-The client is the official one, connected in this process.
+The client is the official MCP client, connected in this process.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.explain.test_planted import planted_cluster
 
 mcp = pytest.importorskip("mcp")
 
-#: for these nothing is suggested: a person has to decide, or what would help does harm
+#: cases without a suggestion, because a person must decide or any remedy would do harm
 UNSOLVED = {
     "gate": "SchedulingGated",
     "gate-and-cordon": "SchedulingGated",
@@ -29,7 +29,7 @@ UNSOLVED = {
 
 
 async def _solved(client: Any) -> dict[str, Any]:
-    """Run the scripted client and return its findings.
+    """Run the scripted client; return its findings.
 
     It lists the pending pods, requests an explanation, and follows the first suggestion.
     """

@@ -1,4 +1,4 @@
-"""`kschedd mcp` as a client starts it: a process that speaks the protocol on its standard input and output."""
+"""Test of `kschedd mcp` as a client starts it: a process that speaks the protocol on standard input and output."""
 
 import os
 import sys

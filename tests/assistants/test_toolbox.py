@@ -1,4 +1,4 @@
-"""The tools as an assistant meets them: what they answer, how it is cut, what they refuse and what they leave alone."""
+"""Tests of the tools: their answers, shortened answers, rejections, and side effects."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ BIG = pod("big", cpu="8")
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> ScenarioCluster:
-    """Two nodes, one cordoned; a pod that runs, and one that requests more than any node has."""
+    """Return a cluster of two nodes, one cordoned; one pod runs, and one requests more than any node has."""
     found = ScenarioCluster(tmp_path)
     cordoned = node("n2", "b", spec="unschedulable: true")
     answer = found.do("apply", both(node("n1"), cordoned, pod("small"), BIG))

@@ -1,10 +1,10 @@
-"""Every workload of the benchmark, at all its sizes, in both modes: one result file to compare later ones with.
+"""Benchmark of every workload, at all sizes and in both modes, with one result file for later comparisons.
 
     python tests/bench/all_workloads.py RESULT.json                everything; about half an hour on 2 cores
     python tests/bench/all_workloads.py RESULT.json --quick         500 nodes only
     python tests/bench/all_workloads.py RESULT.json --compare EARLIER.json
 
-Nothing else should run on the machine meanwhile. This measures; it asserts nothing, and pytest does not collect it.
+No other program should run meanwhile. Pytest does not collect this file.
 """
 
 import argparse
@@ -28,7 +28,7 @@ QUICK: list[list[str]] = [["--nodes", "500", *MODES]]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Run every benchmark workload and keep the figures.")
+    parser = argparse.ArgumentParser(description="Run every benchmark workload and store the figures.")
     parser.add_argument("result", type=Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--compare", type=Path)

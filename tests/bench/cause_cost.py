@@ -1,9 +1,9 @@
-"""Cost of causes and remedies at 5,000 nodes and 50,000 pods, beside the cost of an explanation and of a fork.
+"""Benchmark of causes and remedies at 5,000 nodes and 50,000 pods, compared to an explanation and a fork.
 
 `python -m tests.bench.cause_cost [--nodes N] [--pods N] [--only NAME ...] [--no-remedies] [--pending N]` creates for
-each cause a workload of 10 replicas with that mistake, and prints the CPU time of `scheduler.explain` of one pod, of
-the cause (also as a multiple of it), of one fork, and of the first and of all remedies in forks. `--pending N` prints
-the CPU time of all causes of N pending pods in N / 5 workloads. Not a test: times depend on the machine.
+each cause a workload of 10 replicas with this mistake. It prints the CPU time of `scheduler.explain` for one pod, of
+the cause (also as a multiple of it), of one fork, and of the first and all remedies in forks. `--pending N` prints the
+CPU time for all causes of N pending pods in N / 5 workloads.
 """
 
 import argparse
@@ -27,8 +27,8 @@ Raw = dict[str, Any]
 ZONE: Final = "topology.kubernetes.io/zone"
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 SPACE: Final = "case"
-VICTIMS: Final = "victims"  # of a case that is measured before they have terminated
-FEW: Final = 5  # replicas of each of many pending workloads
+VICTIMS: Final = "victims"  # name of the case that is measured before its victims have terminated
+FEW: Final = 5  # replicas of each pending workload
 
 
 def _affinity(which: str, app: str, key: str = ZONE, **more: Any) -> Raw:
@@ -143,7 +143,7 @@ CASES: Final[Mapping[str, Sequence[Raw]]] = {
 
 
 def cluster(nodes: int, pods: int) -> VirtualCluster:
-    """Return a cluster of nodes with 16 CPUs each, of which their pods request 15; a tenth of them is tainted."""
+    """Return a cluster of nodes with 16 CPUs each, of which pods request 15; a tenth of the nodes is tainted."""
     made = VirtualCluster(None, seed=1)
     store = made.engine.store
     for number in range(nodes):
@@ -201,7 +201,7 @@ def timed(work: Callable[[], Any], times: int) -> tuple[float, Any]:
     """Return the median CPU time in seconds, and the last result."""
     took, result = [], None
     for _ in range(times):
-        gc.collect()  # what the last one left would slow this one: new memory costs more than memory that was used
+        gc.collect()  # frees the memory of the previous case, because new memory is slower than reused memory
         began = process_time()
         result = work()
         took.append(process_time() - began)
@@ -252,7 +252,7 @@ def measure(made: VirtualCluster, name: str, times: int, *, remedies: bool) -> s
 
 
 def many(made: VirtualCluster, pods: int) -> str:
-    """Measure the groups of many pending workloads, with several mistakes in turn."""
+    """Measure the groups of many pending workloads with several mistakes."""
     engine = made.engine
     mistakes = [name for name in CASES if len(CASES[name]) == 1 and "healthy" not in name and "1,000" not in name]
     engine.store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}})
@@ -282,7 +282,7 @@ def main() -> None:
     options = parser.parse_args()
     made = cluster(options.nodes, options.pods)
     freeze_gc()  # as the daemon does
-    gc.disable()  # a full collection, which the daemon makes when it is idle, falls into one row
+    gc.disable()  # otherwise a full collection would be part of one row
     print(
         f"{'CASE':28} {'CAUSE':26} {'EXPL MS':>8} {'CAUSE MS':>8} {'RATIO':>6} {'FORK MS':>8} {'FIRST':>8} {'ALL':>8} "
         f"{'FOUND':>6}",

@@ -1,8 +1,8 @@
-"""A cluster that never comes to rest: the objects that the soak (`soak.py`) creates and deletes in each round.
+"""The objects that the soak (`soak.py`) creates and deletes in each round, so that the cluster is never idle.
 
-Each round makes pods, nodes, workloads, volumes, namespaces, custom kinds, ever-new label values, label keys, topology
-keys, resources, images and taints, removes as many of earlier rounds, and asks about them: explanations, forks,
-histories, lists, subscriptions; and some of what is asked is wrong. How much there is at once does not change.
+Each round creates pods, nodes, workloads, volumes, namespaces, custom kinds, and new label values, label keys, topology
+keys, resources, images and taints. It deletes as many from earlier rounds, and sends requests about them: explanations,
+forks, histories, lists, subscriptions. Some of these requests are invalid. The total number of objects stays constant.
 """
 
 import random
@@ -17,7 +17,7 @@ from kschedd.service.errors import RpcError
 
 Raw = dict[str, Any]
 NODES = 40
-PODS = 300  # those made one by one; workloads add some
+PODS = 300  # number of single pods; workloads create more
 _WORKLOADS = 8
 _KINDS_OF_PODS = 14
 _CLASSES = ("low", "high")
@@ -46,7 +46,7 @@ def node(number: int) -> Raw:
 
 
 def pod(number: int, namespace: str = "default") -> Raw:
-    """One of some kinds of pods, each with something that no other pod has."""
+    """Return a pod of one of several kinds, each with a value that no other pod has."""
     labels = {"app": f"a{number % 20}", "run": f"r{number}"}
     requests: Raw = {"cpu": "100m", "memory": "64Mi"}
     container: Raw = {"name": "app", "image": f"soak.example/image:{number}", "resources": {"requests": requests}}
@@ -98,7 +98,7 @@ def pod(number: int, namespace: str = "default") -> Raw:
 
 
 def of_claim(number: int) -> list[Raw]:
-    """Return a claim and a volume that fits it."""
+    """Return a claim and a matching volume."""
     capacity = {"storage": f"{1 + number % 5}Gi"}
     claim = {
         "apiVersion": "v1",
@@ -165,7 +165,7 @@ def custom_kind(number: int) -> Raw:
 
 @attrs.define(eq=False)
 class Churn:
-    """`round` once after the other; `answers` counts what was answered, `refused` the errors by their code."""
+    """Runs rounds; `answers` counts successful calls, and `refused` counts errors by code."""
 
     client: Client
     path: str
@@ -332,7 +332,7 @@ class Churn:
     async def _ask(self, method: str, /, **params: Any) -> Any:
         """Return the result of the call; count an error and return None.
 
-        Raises AssertionError if the error is a bug in the daemon.
+        Raises AssertionError if the error is a bug of the daemon.
         """
         try:
             with trio.fail_after(120):

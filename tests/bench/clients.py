@@ -1,8 +1,8 @@
-"""500 clients, half of them rude: `python -m tests.bench.clients [--clients 500] [--seconds 60] [--alone 30]`.
+"""500 clients, half of which misbehave: `python -m tests.bench.clients [--clients 500] [--seconds 60] [--alone 30]`.
 
-A daemon with 1,000 nodes schedules as many pods as it can, first alone, then beside the clients. The polite half makes
-64 requests each, one after the other, spread over the time: pings, reads of one object, small lists, writes. Of the
-rude half a fifth each
+A daemon with 1,000 nodes schedules as many pods as possible, first alone and then with the clients. Each well-behaved
+client makes 64 requests, spread over the time: pings, reads of one object, small lists, writes. The misbehaving clients
+are divided into fifths, which
 
     floods   sends its 64 requests at once, lists of all nodes among them, and reads nothing
     drips    asks for long lists and reads a few bytes of the answers now and then
@@ -10,8 +10,8 @@ rude half a fifth each
     garbage  connects 64 times, each time to send bytes that mean nothing
     leaves   connects 64 times, and hangs up before there is an answer
 
-Told are the polite ones' latencies, as they see them, and the pods scheduled a second, both on the wall and by CPU
-second of the daemon's, since the clients share the machine with it.
+The output contains the latencies of the well-behaved clients, and the pods scheduled per second of wall time and of the
+daemon's CPU time, because the clients use the same machine.
 """
 
 import argparse
@@ -41,7 +41,7 @@ NODES = 1_000
 REQUESTS = 64
 _PARTS = 4  # processes of clients
 _TICKS = os.sysconf("SC_CLK_TCK")
-_BATCH = 200  # pods in a request of the feeder
+_BATCH = 200  # number of pods in each of the feeder's requests
 
 
 def pod(name: str) -> dict[str, Any]:
@@ -151,7 +151,10 @@ async def rude(path: str, number: int, seconds: float) -> None:
 
 
 async def clients(path: str, numbers: range, seconds: float) -> None:
-    """Every second client is polite. Ends with the polite clients; returns their measurements."""
+    """Run the clients, of which every second one is well-behaved.
+
+    Ends with the well-behaved clients; returns their measurements.
+    """
     took_s: dict[str, list[float]] = {}
     refused: list[str] = []
     async with trio.open_nursery() as everybody:
@@ -166,7 +169,7 @@ async def clients(path: str, numbers: range, seconds: float) -> None:
 
 
 class Feeder:
-    """Makes pods as fast as they are scheduled, from a thread of its own."""
+    """A thread that creates pods as fast as they are scheduled."""
 
     def __init__(self, path: str, pid: int) -> None:
         self._client, self._pid, self._made = BlockingClient(path), pid, 0
@@ -176,7 +179,7 @@ class Feeder:
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def run(self, going_on: Callable[[], bool]) -> tuple[float, float]:
-        """Pods scheduled a second of the wall, and of the daemon's CPU."""
+        """Return the number of pods scheduled per second of wall time and of CPU time."""
         client = self._client
         began, used = time.perf_counter(), self.cpu_s()
         first = int(client.call("scheduler.status")["scheduled"])
@@ -251,9 +254,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--alone", type=float, help="seconds without them; half of the others unless given")
+    parser.add_argument("--alone", type=float, help="seconds without clients; default: half of the others")
     parser.add_argument("--part", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("flags", nargs="*", help="of `kschedd run`, after --")
+    parser.add_argument("flags", nargs="*", help="flags of `kschedd run`, after --")
     given = parser.parse_args()
     if given.part:
         trio.run(clients, given.part[0], range(int(given.part[1]), int(given.part[2])), given.seconds)

@@ -1,11 +1,10 @@
-"""Cost of the first decisions for pods of a kind by cluster size, and the share that threads could save.
+"""Benchmark of the first decisions for a new pod template by cluster size, and of the time that threads could save.
 
 `python -m tests.bench.cold_evaluation [--nodes N ...] [--times N] [--percentage N]` prints for each size the median and
-the least CPU time of the first three decisions for pods of a kind that was not there before. The first looks only at as
-many nodes as it needs; the second works out all nodes, to be kept; the third repeats what is known. The part that grows
-with the nodes is what shards of rows could have done by several threads; the rest is the interpreter's. What it takes
-to hand two shards to threads of the event loop and to have both back is measured as well, on the wall.
-Not a test: times depend on the machine.
+minimum CPU time of the first three decisions for a new template. The first decision evaluates only as many nodes as it
+needs; the second evaluates all nodes and caches the result; the third uses the cache. Threads could share the part of
+the time that grows with the number of nodes. The wall time for passing two pieces of work to threads and receiving the
+results is measured as well.
 """
 
 import argparse
@@ -37,7 +36,7 @@ def decide(machine: SchedulingMachine, wanted: Pod) -> float:
 
 
 async def hand_over(times: int) -> float:
-    """Milliseconds in which two pieces of work are given to threads and both have answered."""
+    """Return the milliseconds for passing two pieces of work to threads and receiving both results."""
     took = []
     row = np.zeros(1)
     for _ in range(times):
@@ -53,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, nargs="+", default=[5_000, 20_000, 100_000])
     parser.add_argument("--times", type=int, default=30)
-    parser.add_argument("--percentage", type=int, default=0, help="percentageOfNodesToScore; 0 is adaptive")
+    parser.add_argument("--percentage", type=int, default=0, help="percentageOfNodesToScore; 0: adaptive")
     options = parser.parse_args()
     config = with_percentage(default_config(), options.percentage) if options.percentage else default_config()
     print(f"{'NODES':>8} " + " ".join(f"{which:>9} {'LEAST':>8}" for which in ("FIRST MS", "SECOND MS", "THIRD MS")))

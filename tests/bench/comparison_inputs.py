@@ -1,13 +1,13 @@
-"""Files of the clusters and workloads on which Kubernetes versions are compared (`tests.bench.comparisons`).
+"""Files with the clusters and workloads for comparisons of Kubernetes versions (`tests.bench.comparisons`).
 
-Each cluster is what `save` writes of one that ran in virtual time by the decisions of 1.34, with the seed 1:
+Each cluster is the output of `save` for a cluster in virtual time with the decisions of 1.34 and the seed 1:
 
     demo        examples/demo
     shop        the Online Boutique on the two zones of examples/clusters
     gpus        the GPU trace of Alibaba (2023): 1,523 nodes and the pods that were there on its 145th day
     large       5,000 nodes and 50,000 pods of 250 templates, most of which say nothing but what they request
 
-Generated objects are drawn from a seed, so that files are the same each time. The shop and the GPU trace are read from
+Generated objects depend on a seed, so that the files are always the same. The shop and the GPU trace are read from
 the shared folder.
 """
 
@@ -37,7 +37,7 @@ TRACE_DAY: Final = 145
 KINDS: Final = ("Namespace", "PriorityClass", "Node", "Deployment", "ReplicaSet", "Pod", "Service", "ConfigMap")
 
 TEMPLATES: Final = 250
-PLAIN: Final = 200  # of the templates; the rest are of the kinds of `_special`
+PLAIN: Final = 200  # number of plain templates; the others are of the kinds in `_special`
 ZONE: Final = "topology.kubernetes.io/zone"
 _SIZES: Final = (("8", "32Gi"), ("16", "64Gi"), ("32", "128Gi"), ("64", "256Gi"))
 _REQUESTS: Final = ("100m", "250m", "500m", "1", "1500m", "2")
@@ -45,7 +45,7 @@ _MEMORY: Final = ("128Mi", "512Mi", "1Gi", "2Gi", "4Gi", "8Gi")
 
 
 class AbsentInput(Exception):
-    """A file of the shared folder is not there."""
+    """The error if a file of the shared folder is missing."""
 
 
 def realworld(*parts: str) -> Path:
@@ -70,7 +70,7 @@ def gpu_trace() -> Trace:
 
 
 def settled(path: Path, *manifests: Path) -> Path:
-    """Write the cluster that these manifests produce, with controllers and kubelets, once no work is pending."""
+    """Write the cluster that results from these manifests, with controllers and kubelets, when no work is pending."""
     simulation = _simulation(embedded_controllers())
     applied = simulation.load(read_paths(list(manifests)))
     assert not applied.errors, applied.errors
@@ -79,14 +79,14 @@ def settled(path: Path, *manifests: Path) -> Path:
 
 
 def gpus(path: Path, day: int = TRACE_DAY) -> Path:
-    """Write the state of the GPU trace on the given day."""
+    """Write the state of the GPU trace on this day."""
     simulation = _simulation()
     simulation.play(gpu_trace(), until_s=day * DAY_S)
     return _written(path, simulation)
 
 
 def large(path: Path, nodes: int = 5_000, pods: int = 50_000) -> Path:
-    """Many nodes and pods, each pod on the node that it was scheduled to."""
+    """Write many nodes and pods, with each pod on its scheduled node."""
     simulation = _simulation()
     for raw in large_nodes(nodes):
         simulation.store.apply(raw)
@@ -111,7 +111,7 @@ def _written(path: Path, simulation: Simulation) -> Path:
 
 
 def large_nodes(count: int) -> Iterator[Raw]:
-    """Nodes of four sizes in three zones, every tenth of them tainted."""
+    """Return nodes of four sizes in three zones; every tenth node is tainted."""
     for number in range(count):
         cpu, memory = _SIZES[number % len(_SIZES)]
         labels = {
@@ -135,7 +135,7 @@ def large_nodes(count: int) -> Iterator[Raw]:
 
 
 def large_pods(prefix: str, count: int) -> Iterator[Raw]:
-    """Pods of `TEMPLATES` templates, in turns."""
+    """Return pods of `TEMPLATES` templates in turn."""
     random = Random(1)
     templates = [_template(prefix, number, random) for number in range(TEMPLATES)]
     for number in range(count):
@@ -158,7 +158,7 @@ def _template(prefix: str, number: int, random: Random) -> Raw:
 
 
 def _special(number: int, selector: Raw) -> Raw:
-    """Return the special requirements of the remaining templates: five kinds in turn."""
+    """Return the special requirements of the remaining templates, of five kinds in turn."""
     hosts = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
     spread = {"maxSkew": 1, "topologyKey": ZONE, "labelSelector": selector}
     kinds: tuple[Raw, ...] = (
@@ -178,6 +178,6 @@ def _special(number: int, selector: Raw) -> Raw:
 
 
 def workload(path: Path, pods: Iterable[Raw]) -> Path:
-    """Pods as manifests, to be applied to a cluster."""
+    """Return pods as manifests that can be applied to a cluster."""
     write_dump(path, pods, force=True)
     return path

@@ -1,9 +1,9 @@
 """Ten upgrade comparisons: `python -m tests.bench.comparisons FOLDER [--only NUMBER,...]`.
 
-Clusters and workloads (`comparison_inputs`) are written into FOLDER, unless they are there; each comparison is run as a
-user runs it (`kschedd compare --kube-version ...`), and its answer is left there as JSON and Markdown. It prints a
-table in Markdown: how many pods differ, how, by which rules, and the CPU time and memory of the command. Comparisons
-whose input is not at hand are left out, which is said. Not a test: times depend on the machine.
+Clusters and workloads (`comparison_inputs`) are written into FOLDER if they are missing. Each comparison runs `kschedd
+compare --kube-version ...`, and stores its answer there as JSON and Markdown. The command prints a table in Markdown:
+the number of pods that differ, the differences, the rules that cause them, and the CPU time and memory of the command.
+Comparisons with missing input are skipped with a message.
 """
 
 import argparse
@@ -27,7 +27,7 @@ _PROFILES: Final = inputs.EXAMPLES.parent / "profiles"
 
 @attrs.frozen
 class Comparison:
-    """`flags`: writes the inputs of the comparison into a folder, and returns the flags with their paths."""
+    """A comparison; `flags` writes its inputs into a folder, and returns the flags with their paths."""
 
     what: str
     versions: str

@@ -1,8 +1,8 @@
-"""kill -9, thousands of times: `python -m tests.bench.crashes --rounds 10000`.
+"""Test of thousands of crashes by kill -9: `python -m tests.bench.crashes --rounds 10000`.
 
-A daemon on one state directory is killed while clients write, read and watch, and started again; after each start
-every write that was answered must be there, nothing that was seen may be gone, and no version may mean something else.
-Every tenth is killed at a named point of the journal's work, where it ends itself; the others at any moment.
+A daemon is killed while clients write, read and watch, and then restarted with its state directory. After each start,
+every acknowledged write must exist, every change that a client has observed must exist, and no version may be reused.
+One in ten daemons ends itself at a chosen point of the journal's work; all others are killed at random times.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import trio
 from tests.forked_daemons import forked_daemons
 from tests.test_crashes import Run, drawn
 
-_PATIENCE_S = 3600.0  # the whole run may be stopped for a while, where others measure
+_PATIENCE_S = 3600.0  # long, because the run may be paused for other measurements
 
 
 async def main(rounds: int, seed: int) -> None:

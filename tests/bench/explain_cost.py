@@ -1,7 +1,7 @@
-"""Cost of an explanation at 5,000 nodes and 50,000 pods: the part on the owner's loop, and the part in a thread.
+"""Benchmark of an explanation at 5,000 nodes and 50,000 pods: its part on the event loop, and its part in a thread.
 
-`python -m tests.bench.explain_cost [--nodes N] [--pods N] [--times N]` prints for pods of several kinds the first and
-the median time of both parts, and of the second its CPU time. Not a test: times depend on the machine.
+`python -m tests.bench.explain_cost [--nodes N] [--pods N] [--times N]` prints for several kinds of pods the first and
+the median time of both parts, and the CPU time of the second part.
 """
 
 import argparse

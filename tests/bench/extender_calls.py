@@ -1,8 +1,8 @@
-"""Cost of one extender call: filter, with node names and with whole nodes, over HTTP on this machine.
+"""Benchmark of an extender's filter call with node names and with whole nodes, over HTTP on this machine.
 
-`python -m tests.bench.extender_calls [--calls N]` starts an extender in a process of its own that passes every
-node, and has the daemon's client ask it about 100 and 5,000 nodes. It prints the median and the slowest call, and how
-long the loop was held up meanwhile. Not a test: times depend on the machine.
+`python -m tests.bench.extender_calls [--calls N]` starts an extender in a separate process that passes every node; the
+daemon's client calls it with 100 and 5,000 nodes. It prints the median and the longest call, and the longest blocking
+of the event loop.
 """
 
 import argparse
@@ -30,7 +30,7 @@ Raw = dict[str, Any]
 
 
 def node(number: int) -> Raw:
-    """Return a node as large as a real one, with labels, addresses and images."""
+    """Return a node with the labels, addresses and images of a real node."""
     name = f"node-{number:05}"
     labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % 3}"}
     amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
@@ -51,7 +51,8 @@ POD = {
 def serve(ready: Connection) -> None:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # or the second part of an answer waits 40 ms for the first to be confirmed
+        # otherwise the second part of a response would wait 40 ms for the first to be acknowledged
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             args = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -1,12 +1,12 @@
-"""kschedd beside kube-scheduler on one machine in one run: CPU per pod and pods per second, and the page of them.
+"""kschedd and kube-scheduler on one machine in one run: CPU per pod and pods per second, and the page of them.
 
     python -m tests.bench.figures --rounds 3        measures in turns, writes build/figures.json and docs/FIGURES.md
     python -m tests.bench.figures --page-only       writes the page again, from build/figures.json
 
-Each round runs each workload in both modes with each program: the schedulers of two releases (`tests/oracle`, mode
+In each round, each program runs each workload in both modes: the schedulers of two releases (`tests/oracle`, mode
 `bench`; needs Go) and `kschedd bench` with the rules of the newer release. All programs get the same nodes and pods.
-CPU is user and system time of the whole process while the pods are scheduled. A workload of kube-scheduler that takes
-more than `--slow` seconds in the first round is not repeated.
+CPU time is the user and system time of the whole process while the pods are scheduled. A workload of kube-scheduler
+that takes more than `--slow` seconds in the first round is not repeated.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def of_kschedd(workload: str, mode: str, *flags: str) -> tuple[Measured, dict[st
 
 
 def measured(workloads: Sequence[str], rounds: int, slow_s: float) -> Iterator[Measured]:
-    """Yield the runs of all rounds, program after program for each workload and mode."""
+    """Yield the runs of all rounds: for each workload and mode, one program after the other."""
     programs = {release: built(release) for release in RELEASES}
     slow: set[Key] = set()
     for number in range(rounds):
@@ -82,7 +82,7 @@ def measured(workloads: Sequence[str], rounds: int, slow_s: float) -> Iterator[M
 
 
 def offered() -> list[dict[str, Any]]:
-    """Return the latencies of kschedd while pods arrive at a rate and questions are asked over a socket."""
+    """Return kschedd's latencies while pods arrive at a fixed rate and requests are sent over a socket."""
     rows = []
     for rate, journal in RATES:
         flags = ["--offered-rate", str(rate), "--pods", str(5 * rate), "--questions", *["--journal"] * journal]
@@ -94,7 +94,7 @@ def offered() -> list[dict[str, Any]]:
 
 
 def page(about: dict[str, str], runs: Sequence[Measured], latencies: Sequence[dict[str, Any]]) -> str:
-    """Return the page of the figures."""
+    """Return the page with the figures."""
     by_key: dict[Key, list[Measured]] = {}
     for run in runs:
         by_key.setdefault((run.workload, run.mode, run.program), []).append(run)
@@ -181,7 +181,7 @@ def _ahead(cells: dict[Key, tuple[float, float]]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description="Measure kschedd beside kube-scheduler, and write the page of figures."
+        description="Compare kschedd with kube-scheduler, and write the page with the figures."
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--slow", type=float, default=20.0, help="seconds after which a run is not repeated")

@@ -1,13 +1,12 @@
 """Benchmark of a cold evaluation that is split into shards of rows across threads.
 
-It answers whether filter workers are worth enabling by default.
+The result shows whether filter workers should be enabled by default.
 
-`python -m tests.bench.filter_shards [--nodes N ...] [--times N]` evaluates pods of a kind that was not evaluated
-before, with the filters and scores of the default profile. It evaluates the rows of one decision, the rows that are
-prefetched, and all rows. With two threads, the caller takes one half and hands the other half to a waiting thread,
-which is the cheapest possible division. numpy releases the interpreter's lock in each operation on a column. The
-figures are wall time, so the machine must be idle. Both variants must produce the same result. Not a test: times depend
-on the machine.
+`python -m tests.bench.filter_shards [--nodes N ...] [--times N]` evaluates pods of new templates with the filters and
+scores of the default profile. It evaluates the rows of one decision, the prefetched rows, and all rows. With two
+threads, the caller evaluates one half, and a waiting thread the other half, which is the cheapest division. numpy
+releases the interpreter lock in each operation on a column. The figures are wall time, so the machine must be idle.
+Both variants must produce the same result.
 """
 
 import argparse
@@ -36,7 +35,7 @@ Evaluated = tuple[Places, Ints]
 
 
 class Evaluation:
-    """Evaluation of one pod on some rows: the verdicts, and the scores of all rows, as if all had passed."""
+    """The evaluation of one pod on some rows: the verdicts, and the scores of all rows."""
 
     def __init__(self, plugins: NodeLocalPlugins, table: NodeTable, number: int) -> None:
         raw = pod(f"p{number}", cpu=f"{100 + number}m", memory=f"{64 + number}Mi")
@@ -50,7 +49,7 @@ class Evaluation:
 
 
 class Helper:
-    """A thread that evaluates shards; both queues are C, and hold one item at most."""
+    """A thread that evaluates shards; its two queues are implemented in C and hold one item each."""
 
     def __init__(self) -> None:
         self._given: SimpleQueue[tuple[Evaluation, Rows] | None] = SimpleQueue()
@@ -97,7 +96,7 @@ def main() -> None:
             two: list[float] = []
             for number in range(options.times):
                 evaluation = Evaluation(plugins, table, number)
-                evaluation.of(rows[:1])  # what is worked out once for a pod
+                evaluation.of(rows[:1])  # computes the values that exist once per pod
                 began = perf_counter()
                 alone = evaluation.of(rows)
                 between = perf_counter()

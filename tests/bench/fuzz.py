@@ -1,4 +1,4 @@
-"""Arbitrary input, many times: `python -m tests.bench.fuzz frames|socket|manifests|objects COUNT [--seed N]`.
+"""Test with many random inputs: `python -m tests.bench.fuzz frames|socket|manifests|objects COUNT [--seed N]`.
 
     frames     MessagePack frames, right ones and damaged ones, through the protocol in this process: every frame is
                an event or ends the stream with a fault in words
@@ -8,10 +8,9 @@
     objects    objects that were changed at random and accepted nevertheless: created in a daemon, scheduled, deleted;
                no part of it has trouble with any of them, and memory is back
 
-After `--` there may be flags of `kschedd run` for the daemon: with smaller limits (`--limit`) memory is back
-where it was as soon as these are full.
+Flags of `kschedd run` for the daemon may follow `--`; with smaller limits (`--limit`), memory stops growing sooner.
 
-It ends at the first thing that is wrong, with the seed and what it was.
+The test ends at the first error, and prints the seed and the error.
 """
 
 import argparse
@@ -45,8 +44,8 @@ from kschedd.store.store import Store
 from tests.bench import odd
 from tests.bench.churn import node
 
-_AT_ONCE = 200  # frames that are made, then sent
-_IN_STORE = 300  # objects, then a new store
+_AT_ONCE = 200  # number of frames generated before they are sent
+_IN_STORE = 300  # number of objects after which a new store is created
 
 
 class Progress:
@@ -68,7 +67,7 @@ def frames(count: int, seed: int, flags: Sequence[str]) -> None:
     methods = _methods()
     while done < count:
         pool = [odd.frame(chance, methods, manifests, n) for n in range(_AT_ONCE)]
-        for _ in range(200):  # each frame in many neighbourhoods, cut anywhere
+        for _ in range(200):  # each frame with many neighbors, cut at random positions
             chosen = [chance.choice(pool) for _ in range(chance.randrange(1, 9))]
             if chance.random() < 0.5:
                 chosen[-1] = odd.damaged(chosen[-1], chance)
@@ -123,7 +122,7 @@ def manifests(count: int, seed: int, flags: Sequence[str]) -> None:
 
 
 class Daemon:
-    """A daemon in its own process, with its memory and state as measured from outside."""
+    """A daemon in a separate process, with its memory and state as measured from outside."""
 
     def __init__(self, *flags: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="fuzz"))
@@ -191,7 +190,7 @@ def over_socket(count: int, seed: int, flags: Sequence[str]) -> None:
 
 
 def _converse(daemon: Daemon, chosen: list[bytes], whole: bool, counts: Counter[str], seed: int) -> None:
-    """Send the frames and a ping, and read until the ping is answered or the connection ends.
+    """Send the frames and a ping; read until the ping is answered or the connection ends.
 
     If the last frame is incomplete, the ping may become part of it, and no answer arrives.
     """
@@ -232,7 +231,7 @@ def _send(connection: socket.socket, chosen: list[bytes]) -> None:
 
 
 def _tidy(daemon: Daemon) -> None:
-    """Delete objects, so that their number stays small and scheduling continues."""
+    """Delete objects, so that their number stays small."""
     with BlockingClient(daemon.path, timeout=300) as client:
         client.call("debug.attach", take=True, keep=False)
         client.call("debug.resume")
@@ -244,7 +243,7 @@ def _tidy(daemon: Daemon) -> None:
 
 
 def _delete_all(client: BlockingClient, keep: set[str]) -> int:
-    """Delete every object but those that a cluster has from the start; returns how many are still there."""
+    """Delete every object except those of a new cluster; return the number of remaining objects."""
     left = 0
     for kind in client.call("objects.kinds"):
         if not kind["count"] or kind["name"] in ("Lease", "PriorityClass", "Event"):
@@ -285,7 +284,7 @@ def objects(count: int, seed: int, flags: Sequence[str]) -> None:
             accepted += len(done["results"])
             counts.update(each["kind"] for each in done["results"])
             for _ in range(3):
-                client.call("scheduler.status")  # each waits for the scheduler's turn
+                client.call("scheduler.status")  # each call waits for the scheduler's turn
             for each in [each for each in done["results"] if each["kind"] == "Pod"][:5]:
                 counts["explained"] += _explained(client, each)
             faults = client.call("daemon.info")["faults"]

@@ -1,8 +1,8 @@
 """Growth of a daemon: `python -m tests.bench.growth EARLIER.json LATER.json` compares two censuses of a soak.
 
-`python -m tests.bench.growth --daemon DIR run ...` is a daemon (`python -m kschedd run ...`) that at SIGUSR1 counts
-what there is in it into DIR/1.json, DIR/2.json, ...: objects by type, the largest containers by what refers to them,
-and the bytes of arrays.
+`python -m tests.bench.growth --daemon DIR run ...` runs a daemon (`python -m kschedd run ...`) that writes a census of
+its memory into DIR/1.json, DIR/2.json, ... at each SIGUSR1: objects by type, the largest containers by what refers to
+them, and the bytes of arrays.
 """
 
 import argparse
@@ -24,7 +24,7 @@ _SMALLEST = 500
 
 def census() -> dict[str, Any]:
     gc.collect()
-    gc.freeze()  # the lists made here are no part of it
+    gc.freeze()  # excludes the lists that are created here
     gc.unfreeze()
     objects = gc.get_objects()
     types = Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in objects)
@@ -43,7 +43,7 @@ def census() -> dict[str, Any]:
     arrays: Counter[str] = Counter()
     for owner in objects:
         for each in gc.get_referents(owner):
-            if type(each) is np.ndarray and each.base is None:  # arrays of numbers are none of the collector's objects
+            if type(each) is np.ndarray and each.base is None:  # the collector does not track arrays of numbers
                 arrays[f"{each.dtype} of {_named(owner, each)}"] += each.nbytes
     return {"types": types, "containers": containers, "arrays": arrays, "blocks": {"": sys.getallocatedblocks()}}
 

@@ -1,8 +1,8 @@
 """Cost of the REST API: `python -m tests.bench.http_face [REQUESTS] [WATCHERS] [PODS]`.
 
-A daemon in a process of its own, and beside it: requests a second over one connection with the daemon's CPU a request,
-beside the same requests over the socket; changes sent to many watchers; a list of many pods, whole and as a page; and
-pods scheduled a second while lists go on. Prints one line each.
+The benchmark runs a daemon in a separate process. It prints the requests per second over one connection and the
+daemon's CPU time per request, compared to the socket; changes sent to many watchers; a list of many pods, complete and
+as a page; and pods scheduled per second during lists. Prints one line each.
 """
 
 import json
@@ -24,7 +24,7 @@ REQUESTS, WATCHERS, PODS = 5_000, 1_000, 50_000
 
 @contextmanager
 def daemon(*flags: str) -> Iterator[tuple[int, str, int]]:
-    """(process id, socket, port) of a daemon with a REST API."""
+    """Yield the process id, the socket and the port of a daemon with a REST API."""
     with tempfile.TemporaryDirectory() as where:
         path = str(Path(where) / "s")
         words = [
@@ -62,7 +62,7 @@ def cpu_s(pid: int) -> float:
 
 
 class Connection:
-    """One kept connection, with as little as possible of a client."""
+    """A persistent connection with minimal client code."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
@@ -82,7 +82,7 @@ class Connection:
         self._until(b"\r\n\r\n")
 
     def lines(self, count: int) -> None:
-        """Read so many events of a watch."""
+        """Read this number of events of a watch."""
         while count > 0:
             count -= self._rest.count(b"}}\n")
             self._rest = self._rest[-2:] if not self._rest.endswith(b"}}\n") else b""

@@ -1,7 +1,8 @@
-"""A million messages of clients that send anything: `python -m tests.bench.http_fuzz [MESSAGES] [SEED]`.
+"""A million messages of clients that send arbitrary bytes: `python -m tests.bench.http_fuzz [MESSAGES] [SEED]`.
 
-They go to the whole REST API in this process, over connections in memory and in virtual time: 200 connections at once,
-a new cluster for each 2,000 conversations. It stops at the first answer that is none, connection that stays, or bug.
+They are sent to the whole REST API in this process, over connections in memory and in virtual time: 200 concurrent
+connections, and a new cluster for each 2,000 of them. The test stops at the first invalid response, connection that
+stays open, or bug.
 """
 
 import resource

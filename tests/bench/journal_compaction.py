@@ -1,10 +1,10 @@
 """Benchmark of the write latency during a compaction of the journal.
 
 `python tests/bench/journal_compaction.py [--events 200000]` writes the given number of events to 20,000 objects of a
-cluster with a journal, until compaction begins. Then one client writes for a fixed number of seconds, one write at a
-time. The benchmark prints the longest wait, and the sizes of the files before and after. Garbage is collected as in a
-daemon. Two control measurements follow in the same folder: a bare write of 4 KiB with fdatasync on an idle disk, and
-the same while another thread occasionally writes a megabyte, as a checkpoint does. pytest does not collect this file.
+cluster with a journal, until compaction begins. Then one client makes one write after the other for a fixed number of
+seconds. The benchmark prints the longest wait, and the sizes of the files before and after. Garbage is collected as in
+a daemon. Two control measurements follow in the same folder: a plain write of 4 KiB with fdatasync on an idle disk, and
+the same while another thread occasionally writes a megabyte, as a checkpoint does. Pytest does not collect this file.
 There are no thresholds.
 """
 
@@ -44,7 +44,7 @@ def megabytes(folder: Path) -> str:
 
 
 def reported(waits_s: list[float]) -> str:
-    """Percentiles in milliseconds, the five longest, and how many were over 20 ms."""
+    """Return percentiles in milliseconds, the five longest waits, and the number above 20 ms."""
     waits = sorted(1000 * wait for wait in waits_s)
     some = ", ".join(f"p{100 * q:g} {waits[int(q * (len(waits) - 1))]:.2f}" for q in (0.5, 0.9, 0.99, 0.999))
     longest = ", ".join(f"{wait:.1f}" for wait in waits[-5:])
@@ -64,7 +64,7 @@ def flushes(folder: Path, seconds: float) -> list[float]:
 
 
 def write_megabytes(folder: Path, over: threading.Event) -> None:
-    """Write and flush a megabyte in scattered pages, pause, and repeat, as checkpoints during a compaction do."""
+    """Repeatedly write and flush a megabyte in scattered pages, as checkpoints during a compaction do."""
     file = os.open(folder / "beside", os.O_RDWR | os.O_CREAT)
     number = 0
     while not over.wait(0.03):

@@ -1,7 +1,7 @@
-"""Duration of a start after a million writes: `python -m tests.bench.journal_recovery write|read DIR`.
+"""Benchmark of a start after a million writes: `python -m tests.bench.journal_recovery write|read DIR`.
 
-`write` makes a journal as a daemon does that has bound 100,000 pods and updated them until there were 1,000,000 writes,
-compacted whenever the daemon would; `read` opens and loads it, as a start does.
+`write` creates the journal of a daemon that has bound 100,000 pods and updated them, up to 1,000,000 writes, with the
+daemon's compactions. `read` opens and loads it, as a start does.
 """
 
 import resource

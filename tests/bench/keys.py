@@ -2,11 +2,11 @@
 
     .venv/bin/python -m tests.bench.keys [--nodes 5000] [--seconds 10]      # typed for that long; in all about a minute
 
-A daemon with that many nodes, a client that creates pods as fast as they are taken, and the REPL at a pseudo-terminal
-with an emulator for a screen: each key is typed, and timed until the screen shows its character. What is typed has
-completions of names, so that the menu is made at each key. The emulator's own time is part of the figures; so is
-whatever else the machine does: `echo` is how long a program takes meanwhile that only writes back what it reads, `cpu`
-is how long the REPL's threads ran for a key, and `queued` how long they were ready to run and had no core (Linux only).
+The benchmark runs a daemon with this number of nodes, a client that creates pods as fast as they are scheduled, and the
+REPL in a pseudo-terminal with a terminal emulator. It measures the time from each key press until the screen shows the
+character. The typed words have completions, so that the menu is updated for each key. The emulator's time, and that of
+other processes, is included in the figures: `echo` is the time of a program that only echoes its input, `cpu` is the
+CPU time of the REPL's threads per key, and `queued` is the time that they were runnable without a core (Linux only).
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tests.repl.screens import Console, console
 
 ROOT = Path(__file__).parents[2]
 LINE = "get pods load-1-1 -o wide; describe node node-1"
-PAUSE_S = 0.12  # between two keys: a fast typist
+PAUSE_S = 0.12  # seconds between two keys of a fast typist
 
 
 def _node(number: int) -> dict[str, object]:
@@ -54,34 +54,34 @@ def _pod(batch: int, number: int) -> dict[str, object]:
 
 
 def _load(socket: str, stop: threading.Event) -> None:
-    """Create pods as fast as the daemon takes and binds them, in a process of its own."""
+    """Create pods as fast as the daemon schedules them, in a separate process."""
     with BlockingClient(socket, timeout=120) as daemon:
         batch = 0
         while not stop.is_set():
             batch += 1
             daemon.call("objects.apply", manifests=[_pod(batch, number) for number in range(500)])
-            # A few thousand wait at most: the daemon is to schedule, not to store.
+            # At most a few thousand pods wait, so that the daemon schedules all the time.
             while daemon.call("scheduler.status")["active"] > 4000 and not stop.is_set():
                 time.sleep(0.01)
 
 
 @attrs.frozen
 class Key:
-    """One key, in milliseconds."""
+    """The measurements of one key press, in milliseconds."""
 
-    shown: float  # until it was on the screen
+    shown: float  # time until the screen showed the character
     cpu: float = 0.0  # of the REPL meanwhile
-    queued: float = 0.0  # its threads waited for a core meanwhile
+    queued: float = 0.0  # time that the REPL's threads waited for a core
 
 
 def _scheduled(pid: int) -> tuple[float, float]:
-    """Return the milliseconds that the threads of a process have run and have waited for a core."""
+    """Return the milliseconds that the threads of a process have run, and that they have waited for a core."""
     rows = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
     return sum(int(row[0]) for row in rows) / 1e6, sum(int(row[1]) for row in rows) / 1e6
 
 
 def _keys(repl: Console, seconds: float) -> list[Key]:
-    """Keys typed for that long."""
+    """Measure key presses for this time."""
     found = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -102,7 +102,7 @@ def _keys(repl: Console, seconds: float) -> list[Key]:
 
 
 def _echo(seconds: float) -> list[Key]:
-    """Keys there and back through a pseudo-terminal, to a process that only echoes them."""
+    """Measure key presses through a pseudo-terminal to a process that only echoes them."""
     ours, theirs = pty.openpty()
     tty.setraw(theirs)
     code = "import os\nwhile True: os.write(1, os.read(0, 1))"

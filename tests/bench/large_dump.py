@@ -1,12 +1,13 @@
-"""A large dump is written, loaded and saved again: the cost in CPU time and memory.
+"""Benchmark of a large dump that is written, loaded and saved again: CPU time and memory.
 
     python -m tests.bench.large_dump write PATH.json [--nodes N] [--pods N] [--kubectl]
     python -m tests.bench.large_dump load PATH
 
-`write` runs a small cluster of Deployments in virtual time, and copies what `save` writes of it, under other names,
-until it is large. With `--kubectl` pods are as a real cluster has them and indented as kubectl does: each with a volume
-for its token, its own times, addresses and container IDs. `load` reads it into a store in a process of its own and says
-what each part took; of JSON also whether what would be saved is what was loaded. Not a test: times vary.
+`write` runs a small cluster of Deployments in virtual time, and copies its saved objects under other names until the
+dump is large. With `--kubectl`, pods are as in a real cluster, each with a volume for its token and its own times,
+addresses and container IDs, and are indented as by kubectl. `load` reads the dump into a store in a separate process
+and prints the cost of each part; for JSON, it also checks that saving would produce the same dump. Not a test: times
+vary.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from kschedd.store.store import Store
 
 Raw = dict[str, Any]
 
-SMALL: Final = 50  # nodes of the cluster that is copied
+SMALL: Final = 50  # number of nodes of the cluster to copy
 SETS: Final = 20  # Deployments of it
 PER_COPY: Final = ("Node", "Namespace", "Deployment", "ReplicaSet", "Pod")
 START_S: Final = 1.75e9
@@ -81,7 +82,7 @@ def deployment(name: str, replicas: int) -> Raw:
 
 
 class Copy:
-    """One copy of the small cluster, in a namespace of its own."""
+    """A copy of the small cluster, in its own namespace."""
 
     def __init__(self, number: int, kubectl: bool, version: Iterator[int]) -> None:
         self._tail = f"-{number:04}"
@@ -199,7 +200,7 @@ def _exhausted(steps: Any) -> Any:
 
 
 def same_as(path: Path, store: Store) -> bool:
-    """Return whether `save` would write the content of the file for this store, except for versions."""
+    """Return whether `save` would write the same content for this store, except for versions."""
     opened = gzip.open(path) if path.suffix == ".gz" else path.open("rb")
     with opened as file:
         given = json.load(file)["items"]

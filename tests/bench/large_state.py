@@ -1,10 +1,10 @@
-"""The CPU time and memory of a start with a large state directory.
+"""Benchmark of a start with a large state directory: CPU time and memory.
 
     python -m tests.bench.large_state write DIR [--nodes N] [--pods N]
     python -m tests.bench.large_state load DIR
 
-`write` makes the journal of a daemon that runs so many nodes and pods; `load` reads it in a process of its own,
-gives all of it to the scheduler's caches as the first watch does, and makes a decision. Not a test: times vary.
+`write` creates the journal of a daemon with this number of nodes and pods. `load` reads it in a separate process, fills
+the scheduler's caches as the first watch does, and makes a decision. Not a test: times vary.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""The longest stall of one client while another makes a costly request.
+"""Benchmark of the longest delay of one client while another makes a costly request.
 
-`python -m tests.bench.loop_stalls [--only NAME ...] [--patience SECONDS]` starts a daemon of its own for each request,
-has one process call `rpc.ping` every millisecond, and prints the longest time a ping took while the other client's
-request ran, what that one was answered, and how long it took. Not a test: times depend on the machine.
+`python -m tests.bench.loop_stalls [--only NAME ...] [--patience SECONDS]` starts a daemon for each request. One process
+calls `rpc.ping` every millisecond. The output contains the longest ping during the other client's request, and the
+result and duration of that request.
 """
 
 import argparse
@@ -108,7 +108,7 @@ PRESENT: Final = {name: 20_000 for name in REQUESTS if "20,000 pods" in name}
 
 
 def ping(path: str, control: "Connection[Any, Any]") -> None:
-    """Ping every millisecond until told to stop; then tell the longest one."""
+    """Send a ping every millisecond until a message arrives; then send the longest duration."""
     with BlockingClient(path) as daemon:
         daemon.call("rpc.ping")
         control.send("ready")
@@ -155,7 +155,7 @@ def _measured(client: BlockingClient, path: str, request: Request) -> str:
     except KscheddError as refusal:
         reported = str(refusal)[:70]
     took = time.perf_counter() - start
-    time.sleep(0.3)  # what it set off, too: watches, controllers, the scheduler
+    time.sleep(0.3)  # includes the effects on watches, controllers and the scheduler
     here.send("stop")
     longest = here.recv() if here.poll(patience_of(client)) else float("inf")
     with contextlib.suppress(OSError):

@@ -1,9 +1,10 @@
-"""Cost of heartbeats, and of the loss of many nodes: `python -m tests.bench.node_outage --help`.
+"""Benchmark of heartbeats, and of the loss of many nodes: `python -m tests.bench.node_outage --help`.
 
-heartbeats   a live cluster schedules pods while every node has a kubelet that renews its Lease; the share of the time
-             that the controllers for heartbeats and for the nodes' lives take, and how long reading all Leases takes
-outage       in virtual time: a zone whose nodes run all pods is lost; its nodes become Unknown and are tainted at the
-             default rate, its pods leave, are made again by their ReplicaSets, and scheduled to the other zones
+heartbeats   A live cluster schedules pods while the kubelet of every node renews its Lease. The output contains the
+             share of the time that the controllers for heartbeats and node lifecycle take, and the time for reading
+             all Leases.
+outage       In virtual time, all nodes of a zone that runs all pods fail. The nodes become Unknown and are tainted at
+             the default rate. The pods are evicted, recreated by their ReplicaSets, and scheduled to other zones.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from kschedd.simulation.engine import Engine
 from kschedd.store.cluster_api import ClusterReader
 
 ZONE = "topology.kubernetes.io/zone"
-REPLICAS = 50  # of a Deployment: syncing a ReplicaSet takes time in proportion to its pods
+REPLICAS = 50  # replicas of a Deployment; the time of a ReplicaSet's sync is proportional to its pods
 
 
 def node(name: str, zone: str) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def deployment(name: str, replicas: int) -> dict[str, Any]:
 
 
 class Timed:
-    """A controller whose turns are timed."""
+    """A controller whose reconciles are timed."""
 
     def __init__(self, controller: Controller) -> None:
         self.controller = controller
@@ -87,7 +88,7 @@ async def heartbeats(nodes: int, pods: int) -> None:
 
         while not await cluster.store.do(leases):  # noqa: ASYNC110 - a look costs less than following each write
             await trio.sleep(0.1)
-        await trio.sleep(15)  # until every controller has heard of all that
+        await trio.sleep(15)  # until every controller has processed these events
         print(f"{nodes} nodes registered")
         for timed in controllers:
             timed.spent_s, timed.turns = 0.0, 0
@@ -96,7 +97,7 @@ async def heartbeats(nodes: int, pods: int) -> None:
             await cluster.store.create(deployment(f"app-{number}", min(REPLICAS, pods - number * REPLICAS)))
 
         def running(store: ClusterReader) -> bool:
-            # Cheap: the last to run decides.
+            # cheap checks are first
             return store.count("Pod") == pods and all(
                 pod.raw["status"].get("phase") == "Running" for pod in store.list("Pod")
             )

@@ -1,4 +1,4 @@
-"""Odd things for `fuzz.py`: values, manifests and frames changed at random, all from a `random.Random`."""
+"""Random values, manifests and frames for `fuzz.py`, all from a `random.Random`."""
 
 import copy
 import random
@@ -37,7 +37,7 @@ def value(chance: random.Random) -> Any:
 
 
 def corpus() -> list[Raw]:
-    """Manifests that are right: those of the examples, and of each kind of pod and workload of the soak."""
+    """Return valid manifests: those of the examples, and one for each kind of pod and workload of the soak."""
     found = [
         dict(each.raw) for each in read_paths(["examples/clusters", "examples/workloads", "examples/demo"]).manifests
     ]
@@ -52,7 +52,7 @@ def _of_file(path: Path) -> list[Raw]:
 
 
 def places(raw: Any) -> Iterator[tuple[Any, Any]]:
-    """Every container with each of its keys or indexes."""
+    """Return every container with each of its keys or indexes."""
     todo = [raw]
     while todo:
         at = todo.pop()
@@ -103,7 +103,7 @@ def text(written: str, chance: random.Random) -> str:
 
 
 def params(chance: random.Random, wanted: list[Raw], manifests: list[Raw]) -> Any:
-    """For a method that takes these: plausible, or not at all."""
+    """Return plausible or implausible parameters for a method with these parameters."""
     if chance.random() < 0.1:
         return value(chance)
     named: Raw = {}

@@ -1,13 +1,14 @@
-"""A plugin and an extender that fail in every way, beside pods that concern neither.
+"""Benchmark of a plugin and an extender that fail in every way, together with pods that use neither.
 
-`nice python -m tests.bench.plugin_faults [--seconds 60] [--nodes 500] [--rate 1000]`: a daemon is offered so many pods
-a second, first for a quarter of the time without faults, then with them: 2 % of the pods are of a profile whose plugin
-takes part everywhere and does something else than it should in 3 % of its calls (raises what it can, answers nonsense,
-hangs beyond its limit of 50 ms, computes, prints, starts threads that use the handle, recurses), 0.5 % concern an
-extender that closes, is silent, drips, floods, redirects, answers nonsense, or too late. Each pod is deleted after 5 s.
+`nice python -m tests.bench.plugin_faults [--seconds 60] [--nodes 500] [--rate 1000]` creates this number of pods per
+second in a daemon, first without faults for a quarter of the time, and then with faults. For 2 % of the pods, a plugin
+with all extension points misbehaves in 3 % of its calls (raises any exception, returns invalid values, hangs beyond its
+limit of 50 ms, computes, prints, starts threads that use the handle, recurses). For 0.5 % of the pods, an extender
+closes the connection, sends nothing, too slowly, too much, too late, a redirect or nonsense. Each pod is deleted after
+5 s.
 
-Told are: how many of the others were placed by then, what another client waits for answers, and the daemon's memory
-and threads before and after; in the end, when all pods are deleted, what is left of them.
+The output contains the share of other pods that were scheduled in time, the latencies of another client, the daemon's
+memory and threads before and afterwards, and what remains when all pods are deleted.
 """
 
 import argparse
@@ -128,7 +129,7 @@ extenders:
 
 
 class Extender(BaseRequestHandler):
-    """One answer, or none, by chance."""
+    """An extender with random answers, or none."""
 
     chance = random.Random(1)
 
@@ -202,15 +203,15 @@ def pod(name: str, kind: str, batch: str) -> Raw:
 
 
 class Load:
-    """Creates pods at their times, whatever became of those before, and deletes them later."""
+    """Creates pods at fixed times, independent of earlier pods, and deletes them later."""
 
     def __init__(self, path: str, rate: int) -> None:
         self._path, self._rate = path, rate
         self._numbers, self._batches = itertools.count(), itertools.count()
         self.created: dict[str, int] = {}
-        self.placed = 0  # of plain ones, when they are deleted
-        self.left = 0  # of plain ones, without a node then
-        self.failed = 0  # of these, those whose attempt has failed
+        self.placed = 0  # number of plain pods with a node at their deletion
+        self.left = 0  # number of plain pods without a node at their deletion
+        self.failed = 0  # number of these whose attempt has failed
 
     def run(self, seconds: float, faulty: bool) -> None:
         chance = random.Random(7)

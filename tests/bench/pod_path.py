@@ -1,11 +1,11 @@
-"""Time of each step between a pod's creation and its running, without actors.
+"""Benchmark of each step between a pod's creation and its running, without actors.
 
     python -m tests.bench.pod_path SchedulingBasic SchedulingTaints --pods 10000
 
-Each step is called as its actor calls it, with as many pods at once. A figure is that of the fastest tenth of all
-batches, in microseconds for each pod, so that what else goes on on the machine counts for little. What the actors add
-(messages, wake-ups) is what the end-to-end figure of `kschedd bench` has beyond the sum. As there, nodes have no
-kubelets, unless `--kubelets` asks for them.
+Each step is called as by its actor, for the same number of pods together. A figure is the mean of the fastest tenth of
+all batches, in microseconds per pod, so that other work on the machine has little effect. The cost of the actors
+(messages, wake-ups) is the difference between the end-to-end figure of `kschedd bench` and the sum. As there, nodes
+have no kubelets unless `--kubelets` is given.
 """
 
 import argparse
@@ -43,11 +43,11 @@ from kschedd.scheduling.profiles.metrics import SchedulingMetrics
 from kschedd.store.admission.chain import Admission
 from kschedd.store.store import Store
 
-_BATCH = 64  # pods in a request, as in `kschedd bench`
+_BATCH = 64  # number of pods in a request, as in `kschedd bench`
 
 
 class Path:
-    """One scheduler with its store and queue, and what each step took."""
+    """One scheduler with its store and queue, and the duration of each step."""
 
     def __init__(self, work: Workload, with_kubelets: bool) -> None:
         self.with_kubelets = with_kubelets

@@ -1,9 +1,9 @@
-"""Cost of a preemption by the preemptor's constraints: 5,000 full nodes, of which 500 are tried.
+"""Benchmark of a preemption by the preemptor's constraints: 5,000 full nodes, of which 500 are tried.
 
 `python -m tests.bench.preemption_cost [--nodes N] [--pods N] [--nominated N] [--times N] [--only KIND]` prints for
-preemptors of several kinds the least, the median and the longest CPU time of an attempt that finds its victims. The
-victims stay, so every attempt finds the same cluster; with --nominated pods like the preemptor are nominated to so
-many nodes, and one more after each attempt. Not a test: times depend on the machine.
+several kinds of preemptors the minimum, median and maximum CPU time of an attempt that finds its victims. The victims
+are not deleted, so every attempt has the same cluster. With --nominated, similar pods are nominated to this number of
+nodes, and to one more after each attempt.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def objects(nodes: int, pods: int) -> Iterator[dict[str, Any]]:
     for number in range(nodes * pods):
         labels = {"app": f"a{number % 20}"}
         raw = pod(f"p{number}", cpu="1", memory="256Mi", node_name=f"n{number % nodes}", labels=labels)
-        if number % nodes % 4 == 0:  # a quarter of the nodes run pods with volumes
+        if number % nodes % 4 == 0:  # a quarter of the nodes runs pods with volumes
             yield from volume(f"c{number}")
             raw["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": f"c{number}"}}]
         yield {**raw, "metadata": {**raw["metadata"], "uid": f"p{number}"}}
@@ -100,7 +100,7 @@ def volume(name: str) -> Iterator[dict[str, Any]]:
 
 
 def preemptor_of(raw: dict[str, Any], uid: str) -> Pod:
-    """Return a pod that shares its volumes, if it has any, with no other pod."""
+    """Return a pod; if it has volumes, no other pod uses them."""
     spec = dict(raw["spec"])
     if "volumes" in spec:
         spec["volumes"] = [{**spec["volumes"][0], "name": uid}]
@@ -111,7 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=4, help="on each node")
-    parser.add_argument("--nominated", type=int, default=0, help="nodes with a nominated pod, at least")
+    parser.add_argument("--nominated", type=int, default=0, help="minimum number of nodes with a nominated pod")
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--only", choices=tuple(KINDS))
     options = parser.parse_args()

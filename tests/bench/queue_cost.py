@@ -2,11 +2,11 @@
 
 Usage: `python tests/bench/queue_cost.py [--pods 100000] [--templates 1000] [-o json]`
 
-The queue holds unschedulable pods that various combinations of the default profile's plugins rejected, as scheduling
-attempts in a full cluster leave them. Then events arrive, and the benchmark measures the time for each kind of event.
-It starts with events that help no pod, and continues with events that wake a few pods or most of them. A changed taint
-wakes each pod that was rejected by a plugin which waits for new nodes but registers no taints: this is upstream's rule.
-pytest does not collect this file. There are no thresholds.
+The queue contains unschedulable pods that were rejected by various combinations of the default profile's plugins, as in
+a full cluster. Then events arrive, and the benchmark measures the time for each kind of event. The first events help no
+pod; later events wake a few pods or most pods. A changed taint wakes each pod that was rejected by a plugin that is
+registered for new nodes but not for taints; this is upstream's rule. Pytest does not collect this file. There are no
+thresholds.
 """
 
 import argparse
@@ -39,7 +39,7 @@ REJECTED_BY = (
 
 
 def pod(number: int, pod_templates: int) -> Pod:
-    """One of so many templates: these differ in size, label, toleration and what they select."""
+    """Return a pod of one of these templates, which differ in size, label, toleration and selected nodes."""
     template = number % pod_templates
     cpu = 4000 + template
     spec: dict[str, Any] = {
@@ -99,7 +99,7 @@ def waiting_queue(pods: list[Pod], pod_templates: int) -> SchedulingQueue:
 
 
 def measure(queue: SchedulingQueue, what: str, count: int, change: Callable[[int], tuple[Any, Any]]) -> Measured:
-    """Time `count` events; pods that moved are put back in between, untimed."""
+    """Time `count` events; moved pods are put back in between, which is not timed."""
     spent, moved = 0.0, 0
     now = 3600 * SECOND
     for number in range(count):
@@ -171,7 +171,7 @@ def rss_mb() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What events cost while many pods wait.")
+    parser = argparse.ArgumentParser(description="Print the cost of events while many pods wait.")
     parser.add_argument("--pods", type=int, default=100_000)
     parser.add_argument("--templates", type=int, default=1000)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")

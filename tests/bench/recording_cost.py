@@ -1,7 +1,8 @@
 """Cost of recording a run: `python -m tests.bench.recording_cost [--pods 10000] [--nodes 1000] [--runs 2]`.
 
-A daemon is given pods as fast as it takes them, 200 in a request, with `--record` and without, in turns. Told are the
-pods scheduled a second of the wall and of the daemon's CPU, and the size of the recording; the last one is replayed.
+Pods are created as fast as a daemon schedules them, 200 per request, alternately with `--record` and without. The
+output contains the pods scheduled per second of wall time and of the daemon's CPU time, and the size of the recording;
+the last recording is replayed.
 """
 
 import argparse
@@ -19,7 +20,7 @@ _BATCH = 200
 
 
 def run(folder: Path, nodes: int, pods: int, record: Path | None) -> tuple[float, float]:
-    """Pods a second of the wall, and of the daemon's CPU."""
+    """Return the pods per second of wall time, and of the daemon's CPU time."""
     path = folder / "k.sock"
     command = [sys.executable, "-m", "kschedd", "run", "--socket", str(path), "--seed", "1", "--log-level", "error"]
     if record is not None:

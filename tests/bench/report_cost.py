@@ -1,4 +1,4 @@
-"""Cost of a report, and its page size: a day of 5,000 nodes in three zones, with and without a report.
+"""Benchmark of a report: a day of 5,000 nodes in three zones, with and without a report, and the size of its page.
 
 python -m tests.bench.report_cost [--nodes 5000] [--pods 30000] [--hours 24]
 """

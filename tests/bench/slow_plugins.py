@@ -1,8 +1,7 @@
-"""Four pods whose Bind takes two seconds, and what goes on beside them.
+"""Benchmark of four pods whose Bind takes two seconds, and of other work meanwhile.
 
-`python -m tests.bench.slow_plugins [--pods N] [--seconds S]` starts a daemon with a plugin of that kind, creates the
-pods at once, and meanwhile a pod of the default profile, and asks for the status. It prints how long each took.
-Not a test: times depend on the machine.
+`python -m tests.bench.slow_plugins [--pods N] [--seconds S]` starts a daemon with such a plugin and creates the pods.
+Meanwhile it creates a pod of the default profile, and requests the status. It prints how long each took.
 """
 
 import argparse
@@ -61,7 +60,7 @@ def create(client: BlockingClient, *raws: Raw) -> None:
 
 
 def until_bound(client: BlockingClient, names: list[str]) -> float:
-    """Seconds until all of these pods have a node."""
+    """Return the seconds until all of these pods have a node."""
     started = time.perf_counter()
     while True:
         found = client.call("objects.list", "Pod")["items"]

@@ -1,12 +1,13 @@
-"""A daemon that is used for long: `python -m tests.bench.soak --real 1h`, `--virtual 24h`, `--virtual 168h`.
+"""A daemon that runs for a long time: `python -m tests.bench.soak --real 1h`, `--virtual 24h`, `--virtual 168h`.
 
-It has a journal and the REST API, and a cluster that never comes to rest (`churn.py`); watchers follow everything, and
-/metrics is scraped. In real time the clients pause so that the daemon takes `--share` of a core; in virtual time it
-moves `--step` seconds after each round. The memory that it has is told regularly, with how far its bounds are used;
-at the end, whether it grew between the second quarter and the last one of the time in which its histories and caches
-were full, those of them that came to be (smaller ones, by --limit, are so sooner). Status 1 if it did.
+The daemon has a journal and the REST API, and a cluster that is never idle (`churn.py`); watchers receive all changes,
+and /metrics is scraped. In real time, the clients pause so that the daemon uses `--share` of a core; in virtual time,
+each round advances it by `--step` seconds. The daemon's memory and the usage of its limits are printed regularly. At
+the end, the test checks whether memory has grown between the second and the last quarter of the time in which all
+histories and caches were full. (They are full sooner with smaller limits, --limit.) Status 1 if it did.
 
-`--census DIR`: what there is in the daemon by type, there in files, taken at each sample; `growth.py` compares two.
+`--census DIR` writes a census of the daemon's objects by type into files at each sample; `growth.py` compares two of
+them.
 """
 
 import argparse
@@ -33,10 +34,10 @@ from kschedd.api.text.durations import parse_duration
 from kschedd.rpc.client import Client
 from tests.bench.churn import Churn
 
-_GROWTH = 1.03  # what the last quarter may have more than the second
+_GROWTH = 1.03  # maximum growth from the second to the last quarter
 _GROWTH_MIB = 4.0
 _FULL = 0.9  # of a bound
-#: Bounds of what is kept as long as there is room: until they are reached memory grows.
+#: limits of stored data, until which memory grows
 _KEPT = frozenset(
     (
         *("watch-history", "admitted-pods", "admitted-node-affinities", "log"),
@@ -48,10 +49,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @attrs.frozen
 class Sample:
-    at_s: float  # of the time that is passed through
+    at_s: float  # time to simulate, in seconds
     rss_mib: float
     cpu_s: float
-    used: dict[str, float]  # of each bound of what is kept: which part, at most so far
+    used: dict[str, float]  # by limit: highest used share so far
 
 
 @attrs.define(eq=False)
@@ -125,7 +126,7 @@ class Soak:
 async def daemon(
     virtual: bool, folder: Path, census: Path | None, more: list[str]
 ) -> AsyncIterator[tuple[int, Path, str]]:
-    """Its pid, its socket and the address of its REST API."""
+    """Yield the daemon's pid, its socket and the address of its REST API."""
     path = folder / "k.sock"
     program = ["-m", "kschedd"] if census is None else ["-m", "tests.bench.growth", "--daemon", str(census)]
     command = [sys.executable, *program, "run", "--socket", str(path), "--state", str(folder / "state"), "--seed", "1"]
@@ -225,10 +226,10 @@ if __name__ == "__main__":
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--real", metavar="DURATION")
     how.add_argument("--virtual", metavar="DURATION")
-    parser.add_argument("--share", type=float, default=0.1, help="of a core that the daemon takes, in real time")
+    parser.add_argument("--share", type=float, default=0.1, help="share of a core that the daemon may use in real time")
     parser.add_argument("--step", type=float, default=60, help="seconds of virtual time after each round")
     parser.add_argument("--samples", type=int, default=60)
-    parser.add_argument("--pods", type=int, help="that a round makes, where not 6 to 17")
+    parser.add_argument("--pods", type=int, help="number of objects created in a round (default: 6 to 17)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--census", type=Path)
     parser.add_argument("more", nargs="*", help="flags of `kschedd run`, after --")

@@ -1,8 +1,8 @@
-"""Cost of a decision in two Kubernetes versions, on every workload: `python -m tests.bench.versions [A B]`.
+"""Benchmark of a decision in two Kubernetes versions, on every workload: `python -m tests.bench.versions [A B]`.
 
-Each pod is decided about by one version, then by the other, in two clusters that are alike, and the CPU time of this
-thread is measured: so what else the machine does, and how fast it is just then, meets both alike. It prints a table in
-Markdown: the medians, and the ratio of the sums without the slowest hundredth. Not a test: times depend on the machine.
+Each pod is scheduled by both versions, one after the other, in two equal clusters, and the CPU time of this thread is
+measured. Other work on the machine therefore affects both versions equally. It prints a table in Markdown: the medians,
+and the ratio of the sums without the slowest hundredth.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from kschedd.config.versions.kube_versions import kube_version
 from kschedd.garbage_collection import freeze_gc
 from kschedd.scheduling.machine import SchedulingMachine
 
-_FASTEST: Final = 0.99  # of the decisions are summed: the others were interrupted
+_FASTEST: Final = 0.99  # share of the decisions to sum; the others were interrupted
 
 
 def measured(name: str, versions: list[str], nodes: int, most: int) -> list[list[float]]:

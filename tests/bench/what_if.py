@@ -1,9 +1,9 @@
-"""Forks of a large cluster: how long one takes, its memory, a planned drain, causes, and what another client feels.
+"""Benchmark of forks of a large cluster: duration, memory, a planned drain, causes, and the latency of another client.
 
-`python -m tests.bench.what_if [--nodes N] [--pods N]` starts a daemon, fills it with pods that run, and times, from
-another process: `fork.create`, a change in the fork, `plan drain` of a node, and `explain`, the best of some runs. A
-third process calls `rpc.ping` every millisecond meanwhile; its longest wait bounds how long the loop was held. Not a
-test: times depend on the machine.
+`python -m tests.bench.what_if [--nodes N] [--pods N]` starts a daemon, fills it with running pods, and times from
+another process: `fork.create`, a change in the fork, `plan drain` of a node, and `explain`; the minimum of some runs is
+printed. Meanwhile a third process calls `rpc.ping` every millisecond; its longest wait shows how long the event loop
+was blocked.
 """
 
 import argparse
@@ -67,11 +67,11 @@ def fill(client: BlockingClient, nodes: int, pods: int) -> None:
     while client.call("scheduler.status")["scheduled"] < pods // _SETS * _SETS:
         assert time.monotonic() < end, "the pods are not placed in time"
         time.sleep(1.0)
-    time.sleep(5.0)  # kubelets report what runs
+    time.sleep(5.0)  # until the kubelets have reported the running pods
 
 
 def pinging(socket: Path, pipe: "Connection[Any, Any]") -> None:
-    """Send the longest wait for an answer since the last message, for each message."""
+    """For each message, send the longest wait for an answer since the previous message."""
     with BlockingClient(socket, timeout=_PATIENCE_S) as client:
         longest = 0.0
         while True:
@@ -131,7 +131,7 @@ def misplaced() -> Raw:
 
 
 def one_of(client: BlockingClient, prefix: str) -> str:
-    """Return the key of a pod with this prefix, once there is one."""
+    """Wait for a pod with this prefix; return its key."""
     while True:
         names = [each["metadata"]["name"] for each in client.call("objects.list", kind="Pod")["items"]]
         found = [name for name in names if name.startswith(prefix)]

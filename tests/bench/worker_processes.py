@@ -1,7 +1,7 @@
-"""A filter that computes for 1 ms on each of 500 nodes, in the daemon's threads and in worker processes.
+"""Benchmark of a filter that computes for 1 ms on each of 500 nodes, in the daemon's threads and in worker processes.
 
-`python -m tests.bench.worker_processes [--pods N]` starts a daemon for each, has pods scheduled one after the other,
-and prints how long a pod takes, and how long `daemon.info` does meanwhile. Not a test: times depend on the machine.
+`python -m tests.bench.worker_processes [--pods N]` starts a daemon for each variant, schedules pods one after the
+other, and prints the time per pod, and the latency of `daemon.info` meanwhile.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Recorded figures: the real file where it is, and files that are wrong."""
+"""Tests of the file of recorded figures, if available, and of invalid files."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The page of figures beside kube-scheduler: medians, ratios, and the workloads in which kube-scheduler is ahead."""
+"""Tests of the comparison page with kube-scheduler: medians, ratios, and where kube-scheduler is ahead."""
 
 from tests.bench.figures import OURS, Measured, page
 

@@ -1,4 +1,4 @@
-"""The page of figures is made of result files alone; a plot is SVG that needs nothing else."""
+"""Tests of the page of figures, which needs only result files, and whose plots are self-contained SVG."""
 
 import json
 from xml.etree import ElementTree

@@ -1,4 +1,4 @@
-"""Tests of significance: an exact rank test, corrected for the number of rows, and an interval of the ratio."""
+"""Tests of significance: an exact rank test, corrected for the number of rows, and an interval for the ratio."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Rows, percentiles, ratios, the table and the comparison with an earlier result."""
+"""Tests of rows, percentiles, ratios, the table and the comparison with an earlier result."""
 
 import json
 import math
@@ -200,7 +200,7 @@ def test_the_table_tells_a_journal_and_questions() -> None:
     assert "P99 MS  ANSWERS P99 MS" in heading
     assert "e2e journal own time" in line
     assert line.split()[-2] == "2.000"
-    assert compared([answer], [row(mode="e2e")]) == [answer]  # that is another measurement
+    assert compared([answer], [row(mode="e2e")]) == [answer]  # a row of another mode is not compared
 
 
 def test_a_table_of_nothing_is_its_heading() -> None:

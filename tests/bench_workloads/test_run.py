@@ -1,4 +1,4 @@
-"""`kschedd bench` measures what it is asked to and refuses what it cannot."""
+"""Tests that `kschedd bench` runs the selected measurements and rejects invalid ones."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""The workloads as written: the description's words, checksums and vectors are the expectations here."""
+"""Tests of the workloads against the text, checksums and vectors of their specification."""
 
 import hashlib
 from itertools import islice
@@ -319,7 +319,7 @@ def test_heterogeneous_objects_say_what_was_drawn() -> None:
 
 
 def rule(draw: heterogeneous.PodDraw) -> dict[str, object]:
-    """Return the optional spec fields from the description's table, written a second time."""
+    """Return the optional spec fields from the specification's table, implemented a second time."""
     app, after = {"app": f"app-{draw.k}"}, {"app": f"app-{(draw.k + 1) % 10}"}
     zone = ["zone-a", "zone-b", "zone-c"][draw.zi]
     disk = ["ssd", "hdd", "nvme"][draw.di]

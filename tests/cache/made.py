@@ -1,4 +1,4 @@
-"""Pods for tests of what is counted of pods."""
+"""Pods for tests of pod counts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sums of pods that are not on the nodes count on the rows of a copy as the same pods do one by one."""
+"""Tests that sums of nominated pods, added to rows of a copy, equal adding the pods one by one."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _pods = st.tuples(
         },
     ),
     st.sampled_from((0, 0, 80, 81)),  # host port
-    st.sampled_from((None, None, "3")),  # cpu by its status, during a resize
+    st.sampled_from((None, None, "3")),  # CPU in its status, during a resize
 )
 _rows = st.integers(0, ROWS - 1)
 

@@ -1,4 +1,4 @@
-"""Nodes that come and go for ever leave nothing behind: what the cache keeps depends on those that are there."""
+"""Tests that the size of the cache depends only on existing nodes and pods, however many have been deleted."""
 
 import gc
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def node(number: int) -> Node:
-    """Each has a name, a label value, a taint and an image of its own."""
+    """Return a node with its own name, label value, taint and image."""
     name = f"node-{number}"
     return Node.from_raw(
         {
@@ -44,7 +44,7 @@ def pod(name: str, **spec: Any) -> Pod:
 
 
 def kept(roots: Iterable[Any]) -> int:
-    """Return the number of entries in all containers and arrays that are reachable from these roots."""
+    """Return the number of elements of all containers and arrays that are reachable from these objects."""
     seen: set[int] = set()
     todo, entries = list(roots), 0
     while todo:
@@ -74,7 +74,7 @@ WANTED = (pod("a", topologySpreadConstraints=[SPREAD]), pod("b", affinity=AFFINI
 
 
 def churned(machine: SchedulingMachine, numbers: range, *, attempts_every: int) -> None:
-    """Nodes come one after the other, each with a pod, and go again when 32 others have come."""
+    """Add nodes one after the other, each with a pod, and remove each after 32 further nodes."""
     for number in numbers:
         machine.cluster.put(node(number))
         there = pod("there")
@@ -105,7 +105,7 @@ def test_a_hundred_thousand_nodes_that_come_and_go_leave_nothing_behind() -> Non
 
 
 def test_ten_thousand_pods_that_each_ask_for_something_of_their_own_leave_nothing_behind() -> None:
-    """For a resource, a label key and a topology key that no other pod names; bound by what is in limits.py."""
+    """Each pod names a resource, a label key and a topology key of its own; limits.py limits what is stored."""
     machine = SchedulingMachine(default_config(), seed=1)
     driver = SchedulingDriver(machine)
     machine.cluster.versions.nodes.limit = machine.cluster.versions.pods.limit = 256
@@ -127,7 +127,7 @@ def test_ten_thousand_pods_that_each_ask_for_something_of_their_own_leave_nothin
         return kept([machine])
 
     before = come_and_go(range(4_500))
-    # The caches of the scheduler have 1,024 or 4,096 entries: after so many more they are as full as before.
+    # The scheduler's caches have 1,024 or 4,096 entries, so after as many further pods they are as full as before.
     assert come_and_go(range(4_500, 4_500 + 4_096)) < before * 1.1
     labels, resources = machine.cluster.table.columns
     assert labels <= 257

@@ -1,4 +1,4 @@
-"""Incremental counts equal counts made from scratch, after any sequence of changes."""
+"""Tests that incremental counts equal new counts after any sequence of changes."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -21,7 +21,7 @@ NODE_NAMES = ("node-0", "node-1", "node-2")
 
 
 class AnySequence(RuleBasedStateMachine):
-    """Whatever happens to the cluster, every counter asked for so far agrees with the plain lists."""
+    """A state machine that checks every counter against plain lists after each change."""
 
     settled = Bundle("settled")
 

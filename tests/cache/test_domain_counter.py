@@ -1,4 +1,4 @@
-"""Amounts by node and their sums and minima by domain, after each change, are those of a plain sum over the nodes."""
+"""Tests that amounts by node, and their sums and minima by domain, equal plain sums after each change."""
 
 from random import Random
 
@@ -18,7 +18,7 @@ def node(name: str, **labels: str) -> Node:
 
 
 class Plain:
-    """A table, a counter, and the amounts that were added by node."""
+    """A table, a counter, and the added amounts by node."""
 
     def __init__(self, *zones: str) -> None:
         self.table = NodeTable(capacity=2)
@@ -130,7 +130,7 @@ def test_sums_follow_amounts_nodes_and_labels(seed: int, limit: int, monkeypatch
         else:
             plain.add(name, random.choice((-2, -1, -1, 1, 1, 1, 3)))
         assert len(plain.counter._domains) <= limit
-        if random.random() < 0.8:  # otherwise several changes go by
+        if random.random() < 0.8:  # otherwise several changes are made before the next check
             some = {each for each in plain.labels if ZONE in plain.labels[each]}
             plain.check(ZONE)
             plain.check(ZONE, some - {"n0"}, plain.row_set(step + 1, some - {"n0"}))

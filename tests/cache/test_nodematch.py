@@ -1,4 +1,4 @@
-"""The columnar node selector holds exactly the rows that the plain rule holds node by node."""
+"""Tests that the columnar node selector selects the same rows as the plain rule for each node."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A batch of pods counts on the rows of a copy as the same pods do one by one."""
+"""Tests that a batch of pods, added to rows of a copy, equals adding the pods one by one."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ _pods = st.tuples(
     st.integers(0, ROWS - 1),
     _requests,
     st.sampled_from((0, 0, 80, 81)),  # host port
-    st.sampled_from((None, None, "3", "4")),  # cpu by its status, during a resize
+    st.sampled_from((None, None, "3", "4")),  # CPU in its status, during a resize
 )
 
 

@@ -1,4 +1,4 @@
-"""The cluster as the scheduler sees it: what counts where, while nodes come late and pods are only assumed."""
+"""Tests of the scheduler cache: pods on missing nodes, and assumed pods."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def pod(name: str, on: str = "", phase: str = "Pending", **meta: Any) -> Pod:
 
 
 def on(cluster: SchedulerCache, name: str) -> list[str]:
-    """Return the names of the pods that count on a node."""
+    """Return the names of the pods that are counted on a node."""
     return [each.name for each in cluster.table.pods[cluster.table.row_of[name]]]
 
 

@@ -1,4 +1,4 @@
-"""Columns of resources: made when a pod asks for them, few at a time however many a node has."""
+"""Tests of resource columns, which are created only for resources that pods request."""
 
 import random
 from typing import Any
@@ -33,7 +33,7 @@ def test_a_node_with_many_resources_makes_no_column_until_a_pod_asks() -> None:
 def test_columns_are_copied_a_logarithmic_number_of_times() -> None:
     table = NodeTable()
     rooms = set()
-    kept: list[Any] = []  # so that no two have the same id
+    kept: list[Any] = []  # kept in memory, so that no two have the same id
     for number in range(2000):
         table.resource(f"example.com/r{number}")
         kept.append(table.allocatable.base)
@@ -177,7 +177,7 @@ def test_rows_around_one_that_is_gone_are_read_one_by_one() -> None:
         table.put_node(made(f"n{number}"))
     before = table.order[:400]
     table.remove_node("n300")
-    assert table.places(before) is before  # of an order that holds no more
+    assert table.places(before) is before  # the order is no longer valid
     over, after = table.order[:400], table.order[300:590]
     assert table.places(over) is over
     assert table.places(after) == slice(301, 591)

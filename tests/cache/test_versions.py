@@ -1,4 +1,4 @@
-"""Tests of the record of changes: logs that forget and report it, dates that only grow."""
+"""Tests of change logs that report dropped entries, and of change times that only grow."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Requests and room: nodes whose pods request more than there is."""
+"""Tests of causes on nodes whose pods request more than the node offers."""
 
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.methods import cluster_methods

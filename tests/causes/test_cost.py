@@ -1,4 +1,4 @@
-"""The cost of a diagnosis in forks: none for a cause, and few for remedies."""
+"""Tests of the number of forks in a diagnosis: none for causes, and few for remedies."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ spec:
 
 @pytest.fixture
 def snapshots(monkeypatch: pytest.MonkeyPatch) -> list[ClusterSnapshot]:
-    """Collect every snapshot that a fork is made from."""
+    """Collect every snapshot from which a fork is created."""
     made: list[ClusterSnapshot] = []
     original = Engine.snapshot
 
@@ -153,7 +153,7 @@ def test_nodes_that_are_rejected_alike_are_grouped_without_a_verdict_for_each(
     cluster: ScenarioCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*given: Any) -> None:
-        raise AssertionError("a node has a verdict of its own")
+        raise AssertionError("a node has its own verdict")
 
     monkeypatch.setattr(NodeVerdict, "__init__", refuse)
     assert explained(cluster, remedies=False)["cause"]["code"] == "NodeLabelMisspelled"

@@ -1,4 +1,4 @@
-"""Pods that controllers cannot create: each cause is named, and the remedy mends all of them."""
+"""Tests of pods that controllers cannot create: each cause is named, and the remedy solves all of them."""
 
 from pathlib import Path
 from typing import Any

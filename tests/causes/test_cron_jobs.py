@@ -1,4 +1,4 @@
-"""Causes of a CronJob: its Jobs keep the template that they were created with."""
+"""Tests of the causes of a CronJob, whose Jobs keep the template with which they were created."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Selectors that find no device are mended by one word, and what devices have instead is told."""
+"""Tests of selectors that match no device: the corrected word, and the values of the devices."""
 
 import pytest
 

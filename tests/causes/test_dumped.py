@@ -1,4 +1,4 @@
-"""Workloads of a dump whose pods its own cluster refused: by their condition, or by an Event."""
+"""Tests of workloads in a dump whose pods were rejected in their cluster, by condition or Event."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pods that are gone: by whom, for which taint, or by a deletion."""
+"""Tests of deleted pods: the preemptor, the taint, or a deletion by a user."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Near misses: which name may be meant."""
+"""Tests of suggestions for similar names."""
 
 import pytest
 

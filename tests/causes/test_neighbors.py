@@ -1,4 +1,4 @@
-"""Causes in other pods: terms of an earlier template, and the number of owners that are looked up."""
+"""Tests of causes in other pods: terms of an earlier template, and the number of owners that are looked up."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Nodes: why pods do not come to one, and why a drain of one does not end."""
+"""Tests of the diagnosis of nodes: why no pods are scheduled to a node, and why a drain does not end."""
 
 import json
 from pathlib import Path

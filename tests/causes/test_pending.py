@@ -1,4 +1,4 @@
-"""Pending pods by cause: how they are grouped, and what is said of them at the end of a run."""
+"""Tests of pending pods by cause: the groups, and the report at the end of a run."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The diagnosis of a ResourceQuota: what is used, and the workloads that it holds back."""
+"""Tests of the diagnosis of a ResourceQuota: its usage, and the workloads whose pods it rejects."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Very large workloads: a sample of their pods is made, and all of them are counted."""
+"""Tests of very large workloads: only a sample of their pods is created, but all are counted."""
 
 from pathlib import Path
 

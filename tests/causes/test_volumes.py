@@ -1,4 +1,4 @@
-"""Volumes in use: disks that serve one pod on a node, and claims that only one node attaches."""
+"""Tests of volumes in use: disks for a single pod on a node, and claims for a single node."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Conditions on a device, as claims and device classes contain them."""
+"""Conditions on a device, as in claims and device classes."""
 
 from typing import Any
 
@@ -18,6 +18,6 @@ def compile_selector(expression: str) -> CelCondition:
 
 
 def device(driver: str, attributes: dict[str, Any], capacity: dict[str, Any]) -> dict[str, Any]:
-    """Return the variables for a device with attributes and capacities by domain."""
+    """Return the variables for a device with these attributes and capacities by domain."""
     fields = {"driver": driver, "attributes": DeviceMaps(attributes), "capacity": DeviceMaps(capacity)}
     return {"device": Struct(_TYPE, fields)}

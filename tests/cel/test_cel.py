@@ -1,4 +1,4 @@
-"""CEL on devices: what expressions mean, what they are refused for, and that none of them runs away."""
+"""Tests of CEL expressions on devices: their values, their errors, and the limit of their cost."""
 
 from typing import Any
 

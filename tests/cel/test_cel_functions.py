@@ -1,7 +1,7 @@
-"""The functions that a device selector may call: the result of each, and the arguments that it rejects.
+"""Tests of the functions for device selectors: the result of each, and the arguments that it rejects.
 
-Expected values are those of the CEL language definition, of cel-go's string extension (whose documentation has most of
-the tacocats and mellows) and of Kubernetes' libraries of lists, regular expressions, quantities and versions.
+Expected values are from the CEL language definition, from cel-go's string extension, and from Kubernetes' libraries for
+lists, regular expressions, quantities and versions.
 """
 
 from typing import Any
@@ -160,7 +160,7 @@ def test_holds(expression: str) -> None:
     ],
 )
 def test_fails(expression: str, why: str) -> None:
-    with pytest.raises((CelFailure, CelCompileError)) as failure:  # literals are converted when they are compiled
+    with pytest.raises((CelFailure, CelCompileError)) as failure:  # literals are converted during compilation
         outcome(expression)
     assert str(failure.value).removeprefix("compilation failed: ").startswith(why)
 
@@ -174,7 +174,7 @@ OBJECT = {
 
 
 @pytest.mark.parametrize(
-    ("expression", "cost"),  # the costs in Kubernetes 1.37.2
+    ("expression", "cost"),  # costs in Kubernetes 1.37.2
     [
         pytest.param("object.replicas == 3", 3, id="a-field"),
         pytest.param("has(object.names)", 1, id="has-is-free"),

@@ -1,7 +1,7 @@
-"""kschedd's CEL evaluator and Google's C++ CEL agree on random expressions over a device's attributes.
+"""Tests that kschedd's CEL evaluator agrees with Google's C++ CEL on random expressions with a device's attributes.
 
-The oracle knows neither Kubernetes' types (quantities, versions) nor its cost limits, so these are left to test_cel. A
-failure at run time has to be one there too; its words may differ.
+The C++ library supports neither Kubernetes' types (quantities, versions) nor its cost limits, which test_cel tests.
+Both must fail at run time for the same expressions; the messages may differ.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Patterns mean what they mean to Go: RE2's syntax, linear time, Go's words for what is wrong."""
+"""Tests that patterns are interpreted as by Go: RE2's syntax, linear time, and Go's error messages."""
 
 import re
 

@@ -51,7 +51,7 @@ class Talk:
 
 @pytest.fixture
 async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
-    """Three nodes, a Deployment whose pods run, and a pod that is too large for all of them."""
+    """Run three nodes, a Deployment whose pods run, and a pod that is too large for all nodes."""
     path = tmp_path / "kschedd.sock"
     controllers = embedded_controllers()
     config = default_config(version=V1_34)
@@ -75,7 +75,7 @@ async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
 
 
 async def running(cluster: LiveCluster, count: int) -> None:
-    """Wait until so many pods of the Deployment run, and it says so itself: then nothing is left to do."""
+    """Wait until this number of the Deployment's pods run and its status contains this; then no work is pending."""
 
     def is_so(store: Any) -> bool:
         pods = [each for each in store.list("Pod") if each.labels.get("app") == "web"]
@@ -86,12 +86,12 @@ async def running(cluster: LiveCluster, count: int) -> None:
 
 
 def lasting(raw: Any) -> Any:
-    """Return the object without the fields that change by themselves as time passes."""
+    """Return the object without fields that change with time."""
     return {**raw, "status": {key: value for key, value in raw.get("status", {}).items() if key != "conditions"}}
 
 
 async def state_of(cluster: LiveCluster) -> str:
-    """All that the daemon has: objects, queue, nominations, columns, as text. Leases are renewed by time alone."""
+    """Return the daemon's objects, queue, nominations and columns as text. Leases change with time alone."""
     objects = await cluster.store.do(
         lambda store: [[lasting(obj.raw) for obj in store.list(kind)] for kind in store.kinds() if kind != "Lease"]
     )
@@ -349,11 +349,11 @@ async def test_time_in_a_fork_passes_as_asked_or_not_at_all(talk: Talk, seconds:
     assert (await talk("fork.list"))[0]["elapsed_s"] == 0
 
 
-YEARS_S = 5 * 365 * 86_400  # of leases and heartbeats: days for the machine
+YEARS_S = 5 * 365 * 86_400  # lifetime of leases and heartbeats in seconds, so that the fork never renews them
 
 
 async def time_passes(talk: Talk, name: str) -> None:
-    """Wait until time passes in the fork."""
+    """Wait until time has passed in the fork."""
     with trio.fail_after(180):
         while not any(fork["name"] == name and fork["elapsed_s"] for fork in await talk("fork.list")):
             await trio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""Users who may only read ask what-if: they make forks, change what is in these, and touch nobody else's."""
+"""Tests of forks of read-only users: they may create and change forks of their own, but not those of others."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.actors.clusters import node, pod
 
 
 class Asked:
-    """A daemon's methods, called by one user or another."""
+    """A daemon's methods, called by one of several users."""
 
     def __init__(self) -> None:
         self.cluster = VirtualCluster()

@@ -1,4 +1,4 @@
-"""`kschedd compare --kube-version` without a daemon: with a dump and with a scenario: output and exit status."""
+"""Tests of `kschedd compare --kube-version` without a daemon, with a dump or a scenario: output and exit status."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def pod(name: str, on: str, cpu: str, memory: str) -> dict[str, Any]:
 
 @pytest.fixture
 def dump(tmp_path: Path) -> str:
-    """1.36 puts the pod `heavy` where it evens out the use of cpu and memory."""
+    """Write a cluster in which 1.36 puts the pod `heavy` where it balances the usage of cpu and memory."""
     there = [pod("filler", "uneven", "8", "1Gi"), pod("heavy", "even", "100m", "1900Mi")]
     items = [node("even", 4), node("uneven", 16), *there]
     file = tmp_path / "dump.json"
@@ -158,7 +158,7 @@ def test_configurations_decide_about_every_pod_of_the_cluster(
 
 
 def test_many_pods_that_differ_begin_with_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The rows of a table that is longer than ten are counted, and those with the most differences come first."""
+    """A table with more than ten rows is summarized, with the most frequent differences first."""
     nodes = [node("free", 8), node("used", 8)]
     for each, zone in zip(nodes, "ab", strict=True):
         each["metadata"]["labels"] = {"topology.kubernetes.io/zone": zone}
@@ -244,7 +244,7 @@ def test_a_pod_being_resized_takes_more_room_by_one_rule(tmp_path: Path, capsys:
 def test_a_workload_keeps_the_fields_that_the_newer_version_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """1.34 drops image volumes, 1.35 keeps them, 1.36 counts their images."""
+    """1.34 drops image volumes, 1.35 keeps them, and 1.36 counts their images."""
     there = [node("a", 8), node("b", 4)]
     there[1]["status"]["images"] = [{"names": ["models:1"], "sizeBytes": 900 * 2**20}]
     wanted = pod("more", "", "100m", "100Mi")
@@ -278,7 +278,7 @@ def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_what_a_scenario_says_of_its_version_and_gates(
     dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The compared versions override the scenario's version, and each uses those of its feature gates that it knows."""
+    """The compared versions override the scenario's version; each uses the scenario's feature gates that it has."""
     scenario = tmp_path / "gang.txt"
     gates = "feature-gates GenericWorkload=true,GangScheduling=true"
     wanted = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}}

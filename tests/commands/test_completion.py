@@ -104,7 +104,7 @@ def test_bash_replies(served, tmp_path: Path, line: str, word: str, replies: lis
     command = tmp_path / "kschedd"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m kschedd "$@"\n')
     command.chmod(0o755)
-    # The last of COMP_WORDS is what bash takes for the word at the cursor.
+    # Bash treats the last of COMP_WORDS as the word at the cursor.
     script = SCRIPTS["bash"] + (
         "compopt() { :; }\n"
         f"COMP_LINE='{line}' COMP_POINT={len(line)} COMP_WORDS=(kschedd '{word}') COMP_CWORD=1\n"

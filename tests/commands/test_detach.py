@@ -1,4 +1,4 @@
-"""`kschedd run --detach`: a daemon in the background, and what is reported when it does not start."""
+"""Tests of `kschedd run --detach`: a daemon in the background, and the message if it does not start."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""`kschedd journal` and `kschedd snapshot` as a user types them."""
+"""Tests of `kschedd journal` and `kschedd snapshot` on the command line."""
 
 import json
 from pathlib import Path

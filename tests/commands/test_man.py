@@ -1,4 +1,4 @@
-"""Manual pages: one for every command, with every flag that it takes."""
+"""Tests that every command has a manual page with all its flags."""
 
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ def test_every_command_has_a_page_with_its_flags() -> None:
     assert set(PAGES) == {"", *cli.MOUNTED, *(verb.name for verb in VERBS)}
     for verb in VERBS:
         text = roff(PAGES[verb.name])
-        for flag in verb.parser().flags():  # a verb that shares its name with a command has its flags on one page
+        for flag in verb.parser().flags():  # a verb with the same name as a command has its flags on the command's page
             assert f"\\fB{flag.replace('-', chr(92) + '-')}\\fR" in text
     assert "\\-\\-decisions" in roff(PAGES["simulate"])
 

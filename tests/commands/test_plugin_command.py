@@ -1,4 +1,4 @@
-"""`kschedd plugin new|check`: generated files work, faults are reported."""
+"""Tests of `kschedd plugin new|check`: generated files work, and faults are reported."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`kschedd replay` as a user types it: what it prints, and wrong input."""
+"""Tests of `kschedd replay` on the command line: output, and invalid input."""
 
 import json
 from pathlib import Path

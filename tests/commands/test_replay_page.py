@@ -1,6 +1,6 @@
-"""docs/REPLAY.md: its screens are what the commands print of a recording that is kept, and its other lines work.
+"""Tests that docs/REPLAY.md shows the output for a recording in the repository, and that its commands work.
 
-KSCHEDD_REWRITE_SCENARIOS=1 writes the page anew; the difference is for review.
+KSCHEDD_REWRITE_SCENARIOS=1 rewrites the page; review the difference.
 """
 
 import os
@@ -54,7 +54,7 @@ def test_the_screens_are_what_the_commands_print(folder: Path, capsys: pytest.Ca
 
 
 def _lines() -> list[str]:
-    """Return the page's commands that replay a recording and exit by themselves."""
+    """Return the page's commands that replay a recording and end without input."""
     lines = [found["words"].strip() for found in _LINE.finditer(PAGE.read_text(encoding="utf-8"))]
     ending = [line for line in lines if "--serve" not in line and ("--attach" not in line or "-c" in line)]
     return [line for line in ending if line.startswith("replay ")]

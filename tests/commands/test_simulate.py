@@ -1,4 +1,4 @@
-"""`kschedd simulate`: input, output and exit status."""
+"""Tests of `kschedd simulate`: input, output and exit status."""
 
 import argparse
 import io
@@ -191,9 +191,9 @@ def test_pods_of_a_trace_come_and_go_at_their_times(tmp_path: Path, capsys: pyte
     given = trace(
         tmp_path,
         "first,4000,1024,0,0,,LS,Running,0,100,0",
-        "second,2000,1024,0,0,,LS,Running,50,300,100",  # waits for the first one to go
+        "second,2000,1024,0,0,,LS,Running,50,300,100",  # waits for the end of the first pod
         "short,4000,1024,0,0,,LS,Running,200,250,",  # never has room
-        "flash,1000,1024,0,0,,LS,Running,260,260,260",  # comes and goes in one moment, and is placed
+        "flash,1000,1024,0,0,,LS,Running,260,260,260",  # created and deleted at the same time, and scheduled
     )
     log = tmp_path / "decisions"
     assert simulate(*given, "-o", "json", "--decisions", str(log)) == 1
@@ -206,7 +206,7 @@ def test_pods_of_a_trace_come_and_go_at_their_times(tmp_path: Path, capsys: pyte
         "deleted": True,
     }
     assert found["virtual_seconds"] == 300
-    # 4 cpus for 100 s and 2 for 200 s, of 4 in 300 s.
+    # 4 CPUs for 100 s and 2 CPUs for 200 s, of 4 CPUs in 300 s
     assert found["utilisation"]["cpu"]["mean"] == pytest.approx(800 / 1200)
     assert found["utilisation"]["cpu"]["max"] == 1.0
     placed = [json.loads(line) for line in log.read_text().splitlines() if '"node":"n1"' in line]
@@ -245,7 +245,7 @@ def test_a_workload_whose_pods_are_refused_is_pending_with_the_reason(
 
 
 def mixed(folder: Path) -> str:
-    """Spread, affinity, preemption, gates and workloads at once."""
+    """Return a workload with spreading, affinity, preemption, gates and workloads."""
     spread = {
         "maxSkew": 1,
         "topologyKey": "topology.kubernetes.io/zone",
@@ -324,7 +324,7 @@ def test_the_audit_counts_wake_ups_and_finds_none_missed(tmp_path: Path, capsys:
     given = trace(
         tmp_path,
         "first,4000,1024,0,0,,LS,Running,0,100,0",
-        "second,3000,1024,0,0,,LS,Running,10,300,100",  # woken when the first one goes
+        "second,3000,1024,0,0,,LS,Running,10,300,100",  # woken by the end of the first pod
         "third,2000,1024,0,0,,LS,Running,20,150,",  # woken as well, in vain
     )
     assert simulate(*given, "--audit", "--allow-pending", "-o", "json") == 0

@@ -1,6 +1,6 @@
-"""docs/UPGRADE.md: the comparison that it shows is what is printed of the demo.
+"""Tests that docs/UPGRADE.md shows the output of the comparison for the demo.
 
-KSCHEDD_REWRITE_SCENARIOS=1 writes the page anew; the difference is for review.
+KSCHEDD_REWRITE_SCENARIOS=1 rewrites the page; review the difference.
 """
 
 import os

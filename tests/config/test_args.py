@@ -1,4 +1,4 @@
-"""Arguments that a plugin declares as an attrs class are read by their types; in-tree and out-of-tree alike."""
+"""Tests that arguments declared as an attrs class are parsed by their types, for in-tree and out-of-tree plugins."""
 
 import json
 from typing import Any, ClassVar, Literal

@@ -1,4 +1,4 @@
-"""Changes to a configuration in use are new values, and never leave one that could not have been loaded."""
+"""Tests that changes of a configuration return new values, which are always valid."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A configuration written as v1 comes to the same when it is loaded; what v1 lacks is said in comments."""
+"""Tests that a converted configuration (v1) has the same effect, with comments about settings that v1 lacks."""
 
 from typing import Any
 

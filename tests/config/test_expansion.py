@@ -1,4 +1,4 @@
-"""Merging a user's plugin sets with the defaults, and spreading MultiPoint over the extension points."""
+"""Tests of merging plugin sets with the defaults, and of the expansion of MultiPoint."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Feature gates: the scheduler's of v1.34; unknown and locked ones are refused."""
+"""Tests of the feature gates of v1.34; unknown and locked gates are rejected."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_every_gate_is_listed_with_its_default_and_what_it_changes() -> None:
 
 
 def test_each_release_knows_the_gates_of_its_kube_scheduler() -> None:
-    # As many as each kube-scheduler registers, without AllAlpha and AllBeta.
+    # The numbers of gates that each kube-scheduler registers, without AllAlpha and AllBeta.
     counted = {name: len(version.gates) for name, version in KUBE_VERSIONS.items()}
     assert counted == {"1.34.1": 206, "1.34": 206, "1.35": 216, "1.36": 239, "1.37": 251}
 

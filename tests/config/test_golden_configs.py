@@ -1,4 +1,4 @@
-"""Every configuration that kube-scheduler itself accepted in the golden cases is accepted here, too."""
+"""Tests that every configuration that kube-scheduler accepted in the golden cases is accepted."""
 
 import gzip
 import json
@@ -35,7 +35,7 @@ def _check_file(path: Path) -> None:
 
 
 def _check_weights(want: dict[str, dict[str, dict[str, int]]], weights: dict[str, int], case: str) -> None:
-    """Check that each weighted score is a multiple of our weight, and at most 100 times the weight, as upstream."""
+    """Check that each weighted score is a multiple of the weight, and at most 100 times the weight, as upstream."""
     for name, weight in weights.items():
         for score in want["scores"][name].values():
             assert score % weight == 0, (case, name)

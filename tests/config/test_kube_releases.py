@@ -1,4 +1,4 @@
-"""Releases compare by their numbers, and a rule holds between the release that began it and the one that ended it."""
+"""Tests that releases compare by number, and that a rule is valid from its first to its last release."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Versions of Kubernetes: what each has, and that a rule can be turned on by itself."""
+"""Tests of the Kubernetes versions: the features of each, and enabling of single rules."""
 
 import ast
 import re
@@ -136,7 +136,7 @@ def test_a_rule_can_be_turned_on_by_itself_with_its_gate() -> None:
 
 
 def test_no_code_asks_for_a_version_but_the_tables() -> None:
-    """Versions are told apart by rules; a comparison with one would hide which rule it is."""
+    """Code must test rules instead of versions; a comparison with a version would hide the rule."""
     asking = re.compile(r"\bif\b[^\n]*\b(V1_3\d(_\d)?|version\.name|version\.patch)\b")
     folder = Path(kschedd.__file__).parent
     found = [path.name for path in folder.rglob("*.py") if asking.search(path.read_text(encoding="utf-8"))]
@@ -147,7 +147,7 @@ def test_no_code_asks_for_a_version_but_the_tables() -> None:
     "path", sorted((Path(kschedd.__file__).parent / "plugins").glob("*.py")), ids=lambda path: path.stem
 )
 def test_a_plugin_names_the_rules_it_goes_by_and_chooses_by_them_once(path: Path) -> None:
-    """In its docstring, so that they are seen at a glance; not in the middle of an attempt."""
+    """The docstring must list the rules, and the plugin must not evaluate them during an attempt."""
     module = ast.parse(path.read_text(encoding="utf-8"))
     named = ast.get_docstring(module) or ""
     for function in ast.walk(module):

@@ -1,4 +1,4 @@
-"""`timeoutSeconds` of out-of-tree plugins: where it is said, and what it comes to."""
+"""Tests of `timeoutSeconds` of out-of-tree plugins: where it may be set, and its effect."""
 
 from typing import Any
 

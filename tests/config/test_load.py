@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration files: what they set, and how they are refused."""
+"""Tests of KubeSchedulerConfiguration files: their settings, and rejections."""
 
 import json
 import textwrap
@@ -22,7 +22,7 @@ def loaded(body: str) -> Config:
 
 
 def refusals(text: str) -> list[str]:
-    """Every fault as line, path and why."""
+    """Return every fault as line, path and reason."""
     with pytest.raises(ConfigErrors) as refused:
         load_config(text, "it.yaml")
     return [f"{error.line} {error.path}: {error.why}" for error in refused.value.errors]
@@ -101,7 +101,7 @@ def test_every_field_is_read() -> None:
 
 
 def test_what_an_extender_counts_the_resource_filter_ignores_instead_of_its_own() -> None:
-    """Upstream's buildExtenders assigns IgnoredResources and does not append: the extenders' take precedence."""
+    """Upstream's buildExtenders assigns IgnoredResources, so the extenders' list replaces the plugin's list."""
     config = loaded(
         """
         profiles:

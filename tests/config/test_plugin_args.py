@@ -1,4 +1,4 @@
-"""Arguments of the in-tree plugins: defaults, what is read, what is refused."""
+"""Tests of the arguments of in-tree plugins: defaults, valid and rejected values."""
 
 from typing import Any
 

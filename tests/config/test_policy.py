@@ -1,4 +1,4 @@
-"""The Policy file: predicates and priorities become the plugins that took their place."""
+"""Tests of Policy files, whose predicates and priorities are converted to plugins."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The configurations to copy under `profiles/` load, and do what their comments say."""
+"""Tests that the configurations in `profiles/` load, and have the effects that their comments describe."""
 
 from pathlib import Path
 

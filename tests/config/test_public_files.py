@@ -1,4 +1,4 @@
-"""Configuration files of public projects and documentation load, schedule a small cluster, and convert to v1."""
+"""Tests that configuration files of public projects load, schedule a small cluster, and convert to v1."""
 
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ FILES = sorted(path for path in DATA.iterdir() if path.suffix in (".yaml", ".jso
 
 
 class Coscheduling:
-    """Stands in for the plugin of scheduler-plugins: takes part where it does, and objects to nothing."""
+    """A replacement for the plugin of scheduler-plugins, with the same extension points and no effect."""
 
     name: ClassVar = "Coscheduling"
 
@@ -47,7 +47,7 @@ class Coscheduling:
 
 
 class CapacityScheduling:
-    """Stand-in for the CapacityScheduling plugin, for the same purpose as Coscheduling."""
+    """A replacement for the CapacityScheduling plugin, like Coscheduling."""
 
     name: ClassVar = "CapacityScheduling"
     pre_filter = Coscheduling.pre_filter
@@ -57,7 +57,7 @@ class CapacityScheduling:
 
 
 class TargetLoadPacking:
-    """Stand-in for the TargetLoadPacking plugin, for the same purpose as Coscheduling."""
+    """A replacement for the TargetLoadPacking plugin, like Coscheduling."""
 
     name: ClassVar = "TargetLoadPacking"
 

@@ -1,9 +1,9 @@
-"""A golden trace through the daemon's own actors: the same operations, told to the API server they work with.
+"""A golden trace through the daemon's actors: its operations are applied to the API server with which they work.
 
-The actors are those of `cluster_actors`: store, scheduling, queue, binding, filter workers, records. The environment of
-the trace stands in for the objects of the embedded store, since a trace has its own rules of writing; and the clock is
-the trace's. Order comes from barriers: the scheduler is allowed one attempt at a time, and the next thing happens when
-nobody has anything to do.
+The actors are those of `cluster_actors`: store, scheduling, queue, binding, filter workers, log. The trace's
+environment replaces the objects of the embedded store, because a trace has its own rules for writes; the clock is the
+trace's. Barriers define the order: the scheduler may make one attempt at a time, and the next operation follows when
+all actors are idle.
 """
 
 import builtins
@@ -53,7 +53,7 @@ class Refused(ApiError):
 
 @attrs.define(eq=False)
 class TraceStore:
-    """The environment of a trace, asked as actors ask a store."""
+    """The environment of a trace with the interface of the store's actor."""
 
     environment: TraceEnvironment
     log: EventLog = attrs.field(factory=EventLog)
@@ -124,7 +124,7 @@ class TraceStore:
 
 @attrs.define(eq=False)
 class TraceClock(Clock):
-    """Says what the trace says; deadlines come when Trio's mock clock is moved along with it."""
+    """The clock of the trace; deadlines pass when Trio's mock clock is moved with it."""
 
     environment: TraceEnvironment
 
@@ -136,7 +136,7 @@ class TraceClock(Clock):
 
 
 class WatchedDriver(SchedulingDriver):
-    """Notes what the attempt comes to that was allowed last, and has happen within it what the trace wants."""
+    """A driver that records the result of the last attempt, and applies the trace's events during it."""
 
     def __init__(self, machine: SchedulingMachine, store: TraceStore) -> None:
         super().__init__(machine, current_pod=store.environment.current_pod)
@@ -144,7 +144,7 @@ class WatchedDriver(SchedulingDriver):
         self.popped.attempts_allowed = 0
         self.allow_one(())
         self.popped.attempts_allowed = 0
-        self._observed = 0  # the version up to which events were observed
+        self._observed = 0  # version up to which events were applied
 
     def allow_one(self, during: Sequence[Raw]) -> None:
         self.popped.attempts_allowed = 1
@@ -174,7 +174,7 @@ class WatchedDriver(SchedulingDriver):
 
     def _begin_watched(self, entry: QueuedPod, now: float) -> Attempt | None:
         self.entry = entry
-        # The caches do not know of it yet; but what PostFilter asks the API for is as it is by then.
+        # The caches lack the write, but API requests of PostFilter return the state after it.
         if self.popped.skips(entry):
             self.during = ()
         for op in self.during:
@@ -200,9 +200,9 @@ class WatchedDriver(SchedulingDriver):
         return outcome
 
     def _observe_during(self) -> None:
-        """Observe the events that arrived during the attempt while its pod is in flight.
+        """Apply the events that arrived during the attempt while its pod is in flight.
 
-        The actor would process them later.
+        The actor would otherwise apply them later.
         """
         if self.during:
             self.store.environment.now_ms += len(self.during) + 1
@@ -228,7 +228,7 @@ class ActorsLockstep:
     _made: list[Made] = attrs.field(factory=list, init=False)
 
     async def step(self, op: Raw, want: Sequence[Raw]) -> Made:
-        """Apply one operation; `want` are the attempts recorded for it. Returns what the record calls a step."""
+        """Apply one operation; `want` contains the recorded attempts. Returns the step in the format of the record."""
         world = self.environment
         self._want, self._made = list(want), []
         world.begin_step()
@@ -311,7 +311,7 @@ async def actors_lockstep(
 async def actors_differences(
     record: GoldenRecord, mock_clock: MockClock, version: KubernetesVersion = V1_34_1
 ) -> list[str]:
-    """Return the differences in the first step that differs; none if the whole trace is as recorded."""
+    """Return the differences in the first step that differs; empty if the whole trace agrees."""
     async with actors_lockstep(record, mock_clock, version) as run:
         for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
             found = list(differences(want, await run.step(op, want["attempts"]), f"steps[{number}]"))

@@ -1,4 +1,4 @@
-"""Small records in the golden format, for tests of the tool that runs them."""
+"""Small records in the golden format, for tests of `kschedd verify`."""
 
 import json
 from pathlib import Path
@@ -63,7 +63,7 @@ def write_records(file: Path, *records: Raw) -> Path:
     return file
 
 
-# What becomes of `case` as it stands: the one node fits.
+# The expected result of `case`: the only node is feasible.
 ONE_NODE_FITS: Raw = {
     "gated": None,
     "prefilter": None,

@@ -1,4 +1,4 @@
-"""Cases in which an attempt does not ask about every node: the outcome tells of all of them, as the records do."""
+"""Tests of cases in which an attempt does not visit every node, although the records contain all of them."""
 
 from pathlib import Path
 from typing import Any
@@ -83,4 +83,5 @@ def test_extenders_reject_nodes_and_add_to_totals(tmp_path: Path) -> None:
         answer = run_case(record)
     assert reasons(answer) == {"a": None, "b": None, "c": ["it is full"]}
     assert (answer["feasible"], answer["best"], answer["unschedulable_plugins"]) == (["a", "b"], ["b"], ["Extender"])
-    assert answer["total"]["b"] - answer["total"]["a"] == 10 * 2 * 10  # of 10 the most, of 100 with the plugins
+    # at most 10 in a Policy, but at most 100 with plugins
+    assert answer["total"]["b"] - answer["total"]["a"] == 10 * 2 * 10

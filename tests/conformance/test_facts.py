@@ -1,4 +1,4 @@
-"""Golden facts: each kind is judged, a wrong one is found, and witnesses are counted apart."""
+"""Tests of golden facts: each kind is checked, wrong facts are found, and witnesses are counted separately."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Every golden record of kube-scheduler 1.34.1, family by family, by the code `kschedd verify` runs.
+"""Tests of every golden record of kube-scheduler 1.34.1 by family, with the code of `kschedd verify`.
 
-Each is run twice: evaluated from nothing, and by what earlier attempts of the same machine left remembered.
+Each record is run twice: without caches, and with the caches of earlier attempts.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The lockstep runner: the environment's rules one by one, and that a step that differs is found."""
+"""Tests of the lockstep runner: the rules of its environment, and its detection of differing steps."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def test_with_autorun_the_scheduler_runs_after_every_operation_and_tick() -> Non
     )
     assert first["attempts"][0]["result"] == "unschedulable"
     assert second["bound"] == [["default/q", "a"]]
-    # The timeout looks every 30 s for pods that have waited for more than 300 s.
+    # The timeout is checked every 30 s, for pods that have waited for more than 300 s.
     assert [attempt["at_ms"] for attempt in ticked["attempts"]] == [330_000]
     assert ticked["now_ms"] == second["now_ms"] + 1 + 331_000
 
@@ -64,7 +64,7 @@ def test_events_of_during_find_the_pod_in_flight() -> None:
     ops = (create(pod("p")), {"op": "run", "during": [create(node("a"))]})
     *_, ran = steps(*ops, objects=[node("b", cpu="100m")])
     assert ran["attempts"][0]["result"] == "unschedulable"
-    # The node came while the pod was in flight, so it did not go to sleep, and was tried at once.
+    # The node was added while the pod was in flight, so the pod was retried immediately.
     assert [attempt["result"] for attempt in ran["attempts"]] == ["unschedulable", "scheduled"]
     assert ran["attempts"][1]["at_ms"] == 2 + 1 + 1 + 1
 
@@ -164,7 +164,7 @@ def test_a_nomination_that_ends_during_the_attempt_does_not_hinder_preemption() 
         objects=[node("a"), running(pod("v"), "a"), running(pod("w"), "a")],
         graceful_deletion=True,
     )
-    # `first` has the node to itself until it goes, and then the same victims make room for `second`.
+    # The node is reserved for `first` until its deletion; then the same victims are evicted for `second`.
     assert (ran["attempts"][0]["pod"], ran["attempts"][0]["nominated_node"]) == ("default/second", "a")
     assert ran["nominated"] == {"a": ["default/second"]}
 

@@ -1,4 +1,4 @@
-"""Golden traces through the daemon's own actors: what runs is what the traces check."""
+"""Tests of golden traces through the daemon's actors."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`kschedd verify`: what it prints, with which status it ends, and what it says of files it cannot use."""
+"""Tests of `kschedd verify`: its output, its exit status, and messages about unusable files."""
 
 import argparse
 import gzip

@@ -1,6 +1,6 @@
-"""A check after every test of controllers: no object's fault went unseen.
+"""A check after every test of controllers that no fault was recorded.
 
-A turn that raises is tried again for each object and retried later, so that a test of the result alone may pass.
+After an exception, a controller retries each object, so the result of a test may be correct in spite of a fault.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from kschedd.object_faults import FaultLedger
 
 @pytest.fixture(autouse=True)
 def _no_faults(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fail the test if a controller noted a fault, unless it is marked with `object_faults`."""
+    """Fail the test if a controller recorded a fault, unless it is marked with `object_faults`."""
     raised: list[str] = []
     note = FaultLedger.note
 

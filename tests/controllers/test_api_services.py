@@ -1,4 +1,4 @@
-"""Tests of the missing parts of another server's APIService, as kube-apiserver 1.34.9 reports them."""
+"""Tests of APIServices of other servers with missing parts, with the messages of kube-apiserver 1.34.9."""
 
 from typing import Any
 

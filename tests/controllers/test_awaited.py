@@ -1,4 +1,4 @@
-"""Objects given together are decided as if given one after the other: by simulate, check, test and the daemon."""
+"""Objects that are applied together have the same result as one by one: in simulate, check, test and the daemon."""
 
 import json
 from collections.abc import Mapping
@@ -70,9 +70,9 @@ def _victims() -> list[Raw]:
 
 
 CASES: dict[str, tuple[list[Raw], Placements]] = {
-    # Two pods are within the quota.
+    # The quota allows two pods.
     "quota": ([node("n1"), QUOTA, pod("a"), pod("b"), pod("c")], {"a": "n1", "b": "n1"}),
-    # The pods of a Deployment before the quota are not limited by it, and leave nothing of it.
+    # The Deployment's pods were created before the quota, and use it up.
     "workload": ([node("n1"), deployment(replicas=3), QUOTA, pod("a")], {"web-0": "n1", "web-1": "n1", "web-2": "n1"}),
     # The budget allows one disruption, so the pod of the least priority is the victim.
     "budget": (
@@ -86,13 +86,13 @@ CASES: dict[str, tuple[list[Raw], Placements]] = {
         ],
         {"other": "n2", "first": "n1"},
     ),
-    # The claim is bound when the pod is tried.
+    # the claim is bound before the pod is attempted
     "claim": ([node("n1"), VOLUME, CLAIM, _user()], {"user": "n1"}),
 }
 
 
 def _numbered(placements: Placements) -> Placements:
-    """Return the placements with numbers in place of the random names of the Deployment's pods."""
+    """Return the placements with numbers in place of the random names of a Deployment's pods."""
     web = sorted(name for name in placements if name.startswith("web-"))
     names = {name: f"web-{number}" for number, name in enumerate(web)}
     return {names.get(name, name): node_name for name, node_name in placements.items()}

@@ -1,4 +1,4 @@
-"""The ResourceClaim controller, joined to a store and the garbage collector."""
+"""Tests of the ResourceClaim controller with a store and the garbage collector."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ class SchedulerCache:
         return [event.raw["message"] for event in self.store.list("Event")]
 
     def use(self, claim: str, *pods: Object) -> None:
-        """Write the changes that the scheduler makes when it allocates a claim for pods."""
+        """Write the changes that the scheduler makes when it allocates a claim for these pods."""
         self.store.merge_patch("ResourceClaim", "default", claim, {"metadata": {"finalizers": [FINALIZER]}})
         result = {"request": "r", "driver": "d", "pool": "n1", "device": "g0"}
         entries = [{"resource": "pods", "name": pod.name, "uid": pod.uid} for pod in pods]

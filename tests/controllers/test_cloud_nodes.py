@@ -1,4 +1,4 @@
-"""Nodes that their cloud has to initialize, and the labels that kubelets give their nodes."""
+"""Tests of nodes that their cloud must initialize, and of the labels that kubelets set."""
 
 from typing import Any
 

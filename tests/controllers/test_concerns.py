@@ -1,4 +1,4 @@
-"""A controller is woken for the events that may concern it; from the others nothing would have followed."""
+"""Tests that `concerns` returns False only for events after which a controller would not write."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

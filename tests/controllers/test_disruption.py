@@ -1,4 +1,4 @@
-"""Status of PodDisruptionBudgets: counts, conditions, events, timeouts; facts as in upstream's disruption_test.go."""
+"""Tests of the status of PodDisruptionBudgets: counts, conditions, events, timeouts; cases from disruption_test.go."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ SELECTOR = {"matchLabels": {"app": "web"}}
 
 
 class Run:
-    """A store with the disruption controller over it, and time that stands still until it is moved."""
+    """A store with the disruption controller, in virtual time."""
 
     def __init__(self) -> None:
         self.clock = Clock()

@@ -1,4 +1,4 @@
-"""Namespaces that every cluster has are made again when somebody deletes them."""
+"""Tests that built-in namespaces are created again after their deletion."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Silent kubelets, zones of which nodes are lost, and the NoExecute taints that come of it, in virtual time."""
+"""Tests of unresponsive kubelets, failed zones, and the resulting NoExecute taints, in virtual time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ from kschedd.controllers.running.controller import Controller
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node, pod
 
-START = 1_700_000_000.0  # a multiple of the period of passes
+START = 1_700_000_000.0  # a multiple of the period between checks
 UNREACHABLE, NOT_READY = "node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"
 
 
@@ -210,10 +210,10 @@ def test_the_grace_period_begins_anew_after_a_restart() -> None:
 
 
 def test_a_sign_of_the_future_is_noticed_now() -> None:
-    """The machine's clock was set back while the daemon was stopped.
+    """The machine's clock was set back while the daemon was stopped, so a heartbeat is in the future.
 
-    Upstream's tryUpdateNodeHealth keeps the time at which it noticed a renewal, by the controller's own clock, and not
-    the Lease's renewTime.
+    Upstream's tryUpdateNodeHealth stores the time at which it noticed a renewal by its own clock, not the Lease's
+    renewTime.
     """
     cluster = Cluster()
     cluster.add("a", "b")
@@ -370,7 +370,7 @@ def test_when_every_zone_is_down_all_nodes_lose_their_taints_until_one_is_back()
     assert cluster.runner.next_deadline is None
     cluster.kubelet(None, b[0])
     cluster.run_to(5100)
-    # Both rates begin empty: the first node of each zone waits for a token, too.
+    # Both rates begin without a token, so the first node of each zone must wait as well.
     assert cluster.states() == {"a": FULL, "b": NORMAL}
     assert cluster.tainted_at(a) == [5015, 5025, 5035]
     assert cluster.tainted_at(b) == [5015, 5025]

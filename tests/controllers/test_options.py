@@ -1,4 +1,4 @@
-"""The controllers' options, as text of a flag."""
+"""Tests of the controllers' options in the format of flags."""
 
 from typing import Any
 

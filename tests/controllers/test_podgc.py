@@ -1,4 +1,7 @@
-"""Pods that nobody else will ever end. The facts are those of upstream's gc_controller.go and its tests."""
+"""Tests of pods that no other component would delete.
+
+Expected results are from upstream's gc_controller.go and its tests.
+"""
 
 from typing import Any
 

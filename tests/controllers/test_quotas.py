@@ -1,4 +1,4 @@
-"""Tests of the usage that quotas count, as objects come and go."""
+"""Tests of the usage of quotas when objects are created and deleted."""
 
 from typing import Any
 

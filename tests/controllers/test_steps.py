@@ -1,4 +1,4 @@
-"""A controller looks at many objects in steps: between two pauses it does little, however many there are."""
+"""Tests that a controller does little work between two pauses, however many objects there are."""
 
 import sys
 from collections.abc import Callable, Generator
@@ -18,11 +18,11 @@ from kschedd.store.store import Store
 from tests.store.manifests import Clock, workload
 
 MANY: Final = 1_500
-MOST_CALLS: Final = 5_000  # of functions in one step; MANY pods looked at in one piece come to 10,000 and more
+MOST_CALLS: Final = 5_000  # maximum number of function calls in a step; MANY pods in one step would need 10,000 or more
 
 
 class Steps:
-    """Counts the calls of functions between two pauses."""
+    """Counts the function calls between two pauses."""
 
     def __init__(self) -> None:
         self.longest = self._calls = 0
@@ -42,7 +42,7 @@ class Steps:
 
 
 def many_pods(kind: str) -> Store:
-    """Return a store with a workload whose controller has created its pods; all are scheduled and ready."""
+    """Return a store with a workload whose pods are created, scheduled and ready."""
     store = Store(now=Clock())
     store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "busy"}})
     made = workload(kind, "web", replicas=MANY)

@@ -1,4 +1,7 @@
-"""When pods leave nodes with NoExecute taints. The facts are those of upstream's taint_eviction.go and its tests."""
+"""Tests of when pods are evicted from nodes with NoExecute taints.
+
+Expected results are from upstream's taint_eviction.go and its tests.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -65,14 +68,14 @@ def test_how_long_taints_are_tolerated(
 
 
 class Cluster:
-    """A node with one pod, in time that is moved from deadline to deadline."""
+    """A node with one pod, in virtual time."""
 
     def __init__(self, tolerations: Iterable[dict[str, Any]], **spec: Any) -> None:
         self.clock = Clock(START)
         self.store = Store(now=self.clock)
         self.store.create(node())
         self.restart()
-        # Admission would add tolerations of its own for 300 s; these tests say all there are.
+        # Without this, admission would add tolerations for 300 s.
         self.store.create(pod(nodeName="node-1", tolerations=list(tolerations), **spec), restore=True)
         self.runner.run_until_idle()
         self.gone_at: float | None = None
@@ -85,7 +88,7 @@ class Cluster:
         self.store.merge_patch("Node", "", "node-1", {"spec": {"taints": list(taints) or None}})
 
     def run_to(self, elapsed_s: float) -> None:
-        """Let this time come, in seconds since the start; notes when the pod is deleted."""
+        """Advance to this time, in seconds since the start; record the time of the pod's deletion."""
         while True:
             self.runner.run_until_idle()
             found = self.store.find("Pod", "default", "web")
@@ -185,7 +188,7 @@ def test_timers_go_on_after_a_restart(
     tolerations: list[dict[str, Any]], taints: dict[str, float | None], restart_at: float, gone_at: float | None
 ) -> None:
     cluster = Cluster(tolerations)
-    cluster.runner = ControllerRunner(cluster.store, [])  # nobody evicts until the restart
+    cluster.runner = ControllerRunner(cluster.store, [])  # no controller evicts pods until the restart
     cluster.taint([taint(key) if at is None else taint(key, timeAdded=stamp(START + at)) for key, at in taints.items()])
     cluster.run_to(restart_at)
     cluster.restart()

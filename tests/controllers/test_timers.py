@@ -1,4 +1,4 @@
-"""Timers of controllers: what is due, in the order of its time."""
+"""Tests of timers of controllers: due keys are returned in order of time."""
 
 from kschedd.controllers.running.timers import Timers
 

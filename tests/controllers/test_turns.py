@@ -1,4 +1,4 @@
-"""A controller's turn: whatever is raised over one object, the others are looked after, and it is tried again."""
+"""Tests of a controller's turn: an exception for one object does not affect other objects, and is retried."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ NOTED: Final = "example.com/noted"
 
 
 class Noter:
-    """Notes on every ConfigMap that it has seen it; trips over those called `bad` until it is mended."""
+    """A controller that marks every ConfigMap, and raises an exception for those named `bad` until it is repaired."""
 
     name: Final = "noter"
     kinds: Final = frozenset(("ConfigMap",))
@@ -49,7 +49,7 @@ class Noter:
 
 
 class StepByStep(Noter):
-    """The same, with a pause after each event."""
+    """The same controller, with a pause after each event."""
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         writes: list[Write] = []
@@ -81,7 +81,7 @@ def test_an_object_that_a_controller_trips_over_keeps_nobody_waiting(kind: type[
 
     noter.mended = True
     clock.now += 1
-    store.create(config_map("d"))  # something happens: what is due is tried again
+    store.create(config_map("d"))  # after this event, due objects are retried
     cluster.run_until_idle()
     assert noted(store) == {"a": True, "bad": True, "c": True, "d": True}
     assert cluster.faults() == []
@@ -121,7 +121,7 @@ def test_whatever_a_write_raises_is_its_objects(monkeypatch: Any) -> None:
 
 
 def put_past_the_checks(store: Store, kind: str, name: str, status: Any, namespace: str = "default") -> None:
-    """Write a status that no API server would let in."""
+    """Write a status that no API server would accept."""
     old = store.get(kind, namespace, name)
     store._write(old, {**old.raw, "status": status})
 
@@ -148,7 +148,7 @@ def test_every_controller_of_an_embedded_cluster_keeps_a_ledger_of_its_own() -> 
 
 
 class Picky(Noter):
-    """Looks at ConfigMaps called `mine` only."""
+    """A controller that reads only ConfigMaps named `mine`."""
 
     name: Final = "picky"
 
@@ -207,7 +207,7 @@ def test_a_pod_that_starts_and_runs_on_costs_one_turn_of_the_kubelets(
         store.create(pod(f"p{number}", nodeName=f"n{number % 3}"))
         runner.run_until_idle()
     assert {each.status["phase"] for each in store.list("Pod")} == {"Running"}
-    nodes = 3  # each changes once, when it has the image
+    nodes = 3  # each node changes once, when it has the image
     assert turns["kubelets"] == 20 + nodes
     assert turns["taint-eviction-controller"] == turns["pod-garbage-collector"] == nodes
 

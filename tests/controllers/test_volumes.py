@@ -1,4 +1,4 @@
-"""The volume controller, the provisioner and the ephemeral volume controller, joined to a store."""
+"""Tests of the volume controller, the provisioner and the ephemeral volume controller with a store."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from kschedd.store.store import Store
 
 
 class SchedulerCache:
-    """A store with the controllers of volumes, and a clock that is moved by hand."""
+    """A store with the controllers of volumes, in virtual time."""
 
     def __init__(self) -> None:
         self.now = 1_000.0

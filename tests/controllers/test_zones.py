@@ -1,4 +1,7 @@
-"""Zone disruption and the rate at which nodes get taints. The facts are upstream's node_lifecycle_controller.go."""
+"""Tests of zone disruption, and of the rate at which nodes are tainted.
+
+Expected results are from upstream's node_lifecycle_controller.go.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Slices, classes, claims and nodes in few words, for the tests of devices."""
+"""Short constructors of slices, classes, claims and nodes for the tests of devices."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ def slice_raw(
     of: int = 1,
     **reach: Any,
 ) -> dict[str, Any]:
-    """Return a ResourceSlice; without `nodeName`, `nodeSelector` or `allNodes` it is local to the node of its name."""
+    """Return a ResourceSlice; by default it is local to the node of its name."""
     where = reach or {"nodeName": name}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -68,7 +68,7 @@ def selector(expression: str) -> dict[str, Any]:
 
 
 def exact(name: str, *expressions: str, device_class: str = "gpu", **fields: Any) -> dict[str, Any]:
-    """Return a request for exactly one device, unless `count` or `allocationMode` changes that."""
+    """Return a request for one device, unless `count` or `allocationMode` is given."""
     return {"name": name, "exactly": _wish(device_class, expressions, fields)}
 
 
@@ -100,7 +100,7 @@ def claim_raw(name: str, *requests: dict[str, Any], status: Any = None, **device
 
 
 def allocated(*names: str, on_node: str, reserved: tuple[str, ...] = (), pool: str = "") -> dict[str, Any]:
-    """Return the status of a claim that holds these devices of a node, reserved for these pods."""
+    """Return the status of a claim with these devices of a node, reserved for these pods."""
     results = [{"request": "r", "driver": DRIVER, "pool": pool or on_node, "device": name} for name in names]
     only = {"key": "metadata.name", "operator": "In", "values": [on_node]}
     return {

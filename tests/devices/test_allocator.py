@@ -1,4 +1,4 @@
-"""Finding devices: the first solution in order, the plain exhaustive search as its rule, and what is refused."""
+"""Tests of the search for devices: the first solution in order, compared with an exhaustive search, and errors."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -47,7 +47,7 @@ def allocator(
 
 
 def names(made: Allocator) -> list[list[str]] | None:
-    """`request=device` of what each claim gets on the node."""
+    """Return `request=device` for each device that a claim gets on the node."""
     solution = made.allocate(NODE)
     if solution is None:
         return None
@@ -79,7 +79,7 @@ def test_selectors_of_class_and_request_both_hold() -> None:
 
 
 def test_goes_back_when_a_later_request_would_find_nothing() -> None:
-    # The first request would like g0, but the second can do with nothing else.
+    # The first request prefers g0, but the second request can only use g0.
     classes = [class_raw("gpu"), class_raw("only-g0", f'{MODEL} == "a100" && device.attributes["{DRIVER}"].numa == 0')]
     claim = claim_raw("c", exact("any"), exact("fixed", device_class="only-g0"))
     assert names(allocator([claim], [GPUS], classes=classes)) == [["any=g1", "fixed=g0"]]
@@ -194,7 +194,7 @@ def test_all_devices_in_a_later_alternative_as_upstream_mistakes_it(
 
 
 def test_a_second_alternative_may_ask_for_more_than_a_claim_holds() -> None:
-    """The number of the first is checked once the search goes on as the first; nothing above takes that back."""
+    """As upstream, the first alternative's number of devices is checked late, and the check is not reverted."""
     claim = claim_raw("c", first_of("r", subrequest("a", count=33), subrequest("b", **ALL)))
     with pytest.raises(AllocationError, match=r"^allocation max size exceeded$"):
         names(allocator([claim], [GPUS]))
@@ -414,11 +414,11 @@ def test_finds_what_the_plain_search_finds_first(devices: Any, wanted: Any, used
 
 
 class TooManyError(Exception):
-    """A claim would hold too many devices, whichever they are."""
+    """The error if a claim would have too many devices, whichever they are."""
 
 
 class PlainAllocation:
-    """Upstream's search in its own steps; devices are taken and given back in `given` and `taken`."""
+    """Upstream's search step by step; `given` and `taken` contain the taken devices."""
 
     def __init__(self, made: Allocator) -> None:
         self.made = made
@@ -430,7 +430,7 @@ class PlainAllocation:
         found: list[list[Device]] = []
         for place, alternative in enumerate(subrequests):
             if place == 1 and subrequests[0].mode == "All":
-                found.append(found[0])  # looked up under the first alternative
+                found.append(found[0])  # upstream's entry of the first alternative
             else:
                 found.append([d for d in self.devices if self._selects(alternative, d)])
         return found
@@ -456,7 +456,7 @@ class PlainAllocation:
         return True
 
     def run(self, c: int = 0, r: int = 0, s: int | None = None, number: int = 0) -> bool:
-        """Return whether the rest can be allocated from device `number` of alternative `s` (None: any) on."""
+        """Return whether the rest can be allocated, from device `number` of alternative `s` (None: any) on."""
         if c == len(self.made.claims):
             return True
         requests = self.made.claims[c].requests

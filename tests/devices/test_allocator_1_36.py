@@ -1,4 +1,4 @@
-"""Differences of the 1.36 allocator from 1.34: counters, shares, taints, constraints, pools."""
+"""Tests of the differences between the 1.36 and the 1.34 allocator: counters, shares, taints, constraints, pools."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A performance-config.yaml is read strictly, as upstream reads it; what is wrong is told with its line."""
+"""Tests that performance-config.yaml is parsed as strictly as upstream, with the line of each fault."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every operation does to a cluster what the file says; time is the mock clock's."""
+"""Tests that each operation of a file has the specified effect on a cluster, with a mock clock."""
 
 import pytest
 import trio

@@ -1,4 +1,4 @@
-"""Data items are what scheduler_perf writes: summaries of rates and histograms, and thresholds held against them."""
+"""Tests that data items are as scheduler_perf writes them: summaries of rates and histograms, with thresholds."""
 
 import json
 

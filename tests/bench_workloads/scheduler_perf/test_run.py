@@ -1,4 +1,4 @@
-"""`kschedd bench --config` runs what is asked for, says what it cannot run, and compares thresholds."""
+"""Tests that `kschedd bench --config` runs the selected cases, reports those it cannot run, and compares thresholds."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""TemplateFolder of objects: Go's text/template, then YAML; field names in any case where upstream has Go types."""
+"""Tests of templates of objects: Go's text/template, then YAML; field names in any case where upstream has Go types."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The CronJob controller over a store, by the cases of upstream's cronjob_controllerv2_test.go."""
+"""Tests of the CronJob controller with a store, with cases from upstream's cronjob_controllerv2_test.go."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class Run:
         self.go()
 
     def go(self, minutes: float = 0) -> None:
-        """Let time pass as virtual time does: every deadline on the way is served."""
+        """Advance virtual time and process every deadline on the way."""
         end = self.clock.now + minutes * 60
         self.runner.run_until_idle()
         while (at := self.runner.next_deadline) is not None and at <= end:
@@ -238,7 +238,7 @@ def test_deleting_it_deletes_its_jobs(run: Run) -> None:
     ],
 )
 def test_what_can_never_be_is_said_once(run: Run, spec: dict[str, Any], reason: str, text: str) -> None:
-    """Such objects come with a cluster's dump: an API server refuses the first two."""
+    """Such objects come from a cluster's dump, because an API server rejects the first two."""
     raw = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "cj", "namespace": "default"}}
     whole = {"schedule": "0 * * * *", "jobTemplate": TEMPLATE, **spec}
     run.store.take_over(

@@ -1,4 +1,4 @@
-"""The Job controller over a store: a Job's life, write by write, and what becomes of pods whose Job is gone."""
+"""Tests of the Job controller with a store: all writes during the life of a Job, and pods whose Job was deleted."""
 
 from typing import Any
 
@@ -299,7 +299,7 @@ def test_a_selector_of_the_users_must_match_the_jobs_pods(run: Run, selector: An
 
 
 def test_a_selector_that_does_not_match_is_refused(run: Run) -> None:
-    """A generated selector may not have other labels, because the pods would not match."""
+    """A generated selector with other labels is rejected, because it would not match the Job's pods."""
     with pytest.raises(Invalid, match="`selector` not auto-generated"):
         run.job(selector={"matchLabels": {"x": "y"}})
     assert run.pods() == []
@@ -366,7 +366,7 @@ def test_a_finished_job_goes_after_its_time_with_its_pods(run: Run) -> None:
     run.end(run.pods()[0])
     run.go(59)
     assert run.store.find("Job", "default", "j") is not None
-    run.go(10)  # the Job backs off until then
+    run.go(10)  # until the Job's back-off has passed
     assert run.store.find("Job", "default", "j") is None
     assert run.pods() == []
 
@@ -446,11 +446,11 @@ def test_pods_that_are_going_are_not_ready(run: Run) -> None:
     for each in run.pods():
         ready = [{"type": "Ready", "status": "True"}]
         run.store.patch_status("Pod", "default", each.name, {"phase": "Running", "conditions": ready})
-        run.store.bind("default", each.name, "n1")  # so its kubelet would have to let it go
+        run.store.bind("default", each.name, "n1")  # otherwise its kubelet would have to remove it
     run.go()
     assert run.status()["ready"] == 2
     run.store.delete("Pod", "default", run.pods()[0].name)
-    run.go(10)  # the Job backs off until then
+    run.go(10)  # until the Job's back-off has passed
     assert (run.status()["ready"], run.status()["terminating"]) == (1, 1)
 
 

@@ -1,4 +1,4 @@
-"""Indexes, failure policies and back-offs of Jobs; facts of upstream's tests of the same parts."""
+"""Tests of Jobs' indexes, failure policies and back-offs, with cases from upstream's tests."""
 
 from typing import Any
 

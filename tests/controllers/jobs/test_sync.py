@@ -1,4 +1,4 @@
-"""A sync of a Job, by the table of upstream's TestControllerSyncJob: pods and status before, pods and status after."""
+"""Tests of a sync of a Job, with the table of upstream's TestControllerSyncJob: pods and status before and after."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,7 @@ SUSPENDED = ("Suspended", "True", "JobSuspended", "Job suspended")
 
 @attrs.frozen
 class Given:
-    """A Job and its pods, by phase; `indexed`: (index, phase) pairs."""
+    """A Job and its pods by phase; `indexed` contains (index, phase) pairs."""
 
     parallelism: int = 2
     completions: int | None = 5
@@ -85,7 +85,7 @@ def made(name: str, phase: str, *, ready: bool = False, deleted: str = "", **met
 
 @attrs.frozen
 class Came:
-    """Result of a sync; `conditions` are type, status, reason and message of each condition."""
+    """The result of a sync; `conditions` contains type, status, reason and message of each condition."""
 
     creations: int = 0
     deletions: int = 0

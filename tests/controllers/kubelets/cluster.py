@@ -1,4 +1,4 @@
-"""A cluster of which only the kubelets run, in virtual time."""
+"""A cluster in virtual time that runs only kubelets."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.store.manifests import Clock, node, pod
 
 
 class KubeletCluster:
-    """A store, its kubelets and their clock; it begins with node-1 (4 cpu, 16Gi, 110 pods)."""
+    """A store, its kubelets and their clock; it has node-1 (4 cpu, 16Gi, 110 pods) at the start."""
 
     def __init__(self, **capacity: str) -> None:
         self.clock = Clock()
@@ -30,7 +30,7 @@ class KubeletCluster:
         assert not self.runner.faults()
 
     def restart_kubelets(self) -> None:
-        """Replace the kubelets with new ones that continue from the state of the objects."""
+        """Replace the kubelets with new ones that continue from the stored objects."""
         self.runner = ControllerRunner(self.store, [Kubelets()])
         self.run_until_idle()
 
@@ -66,7 +66,7 @@ class KubeletCluster:
         self.run_until_idle()
 
     def until(self, seconds: float) -> None:
-        """Let time pass until so many seconds after the start, with all that happens on the way."""
+        """Advance the time to this number of seconds after the start, with all events on the way."""
         self.run_until_idle()
         while (due := self.runner.next_deadline) is not None and due <= self.start + seconds:
             self.clock.now = max(self.clock.now, due)
@@ -80,7 +80,7 @@ class KubeletCluster:
         return next(entry for entry in entries if entry["name"] == name)
 
     def states(self, pod: str = "web") -> dict[str, str]:
-        """Return the state of each container: running, terminated, or the reason that it waits."""
+        """Return the state of each container: running, terminated, or the reason for waiting."""
         status = self.pod(pod).status
         found = {}
         for entry in [*(status.get("initContainerStatuses") or ()), *status["containerStatuses"]]:

@@ -1,4 +1,4 @@
-"""Pods and nodes for the tests of the kubelets' rules, which look at one node and the pods on it."""
+"""Pods and nodes for the tests of the kubelets' rules for one node."""
 
 from typing import Any
 

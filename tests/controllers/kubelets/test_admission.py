@@ -1,4 +1,4 @@
-"""The cases of pkg/kubelet/lifecycle/predicate_test.go and of eviction_manager_test.go (Admit), as facts."""
+"""Tests with cases from pkg/kubelet/lifecycle/predicate_test.go and eviction_manager_test.go (Admit)."""
 
 from typing import Any
 

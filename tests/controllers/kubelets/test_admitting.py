@@ -1,4 +1,4 @@
-"""Pods that come to a node: taken, refused, or taken when others have made way; and the images that they bring."""
+"""Tests of pods on a node: admitted, rejected, or admitted after preempting others; and of their images."""
 
 import random
 
@@ -117,7 +117,7 @@ def test_a_critical_pod_that_lacks_more_than_resources_has_nobody_make_way(clust
 
 
 def test_what_is_admitted_is_counted_as_pods_come_and_go(cluster: KubeletCluster) -> None:
-    """The counts that admission reads equal what is counted anew, whatever happens to pods."""
+    """The counts used by admission equal a new count after any change of pods."""
     kubelets = Kubelets()
     cluster.runner = ControllerRunner(cluster.store, [kubelets])
     cluster.store.create(node("node-2"))

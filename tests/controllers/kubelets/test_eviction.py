@@ -1,4 +1,4 @@
-"""When thresholds are met and act: the cases of helpers_test.go and eviction_manager_test.go, as facts."""
+"""Tests of when thresholds are met and evict pods, with cases from helpers_test.go and eviction_manager_test.go."""
 
 import attrs
 import pytest
@@ -23,7 +23,7 @@ SHARES = (
 
 
 def seen(available: float, capacity: float = 0, at: float = 0.0) -> Observation:
-    """Return an observation of these amounts in MiB."""
+    """Return an observation with these amounts in MiB."""
     return Observation(mib(available), mib(capacity), at)
 
 
@@ -56,7 +56,7 @@ def test_thresholds_met(
 
 
 class Watched:
-    """A manager, and the observations that it makes a minute apart or so."""
+    """A manager, with observations about a minute apart."""
 
     def __init__(self, *thresholds: Threshold) -> None:
         self.manager = EvictionManager()
@@ -96,7 +96,7 @@ def test_pressure_that_goes_meanwhile_begins_the_grace_period_anew() -> None:
 def test_what_was_met_acts_until_the_minimum_is_reclaimed() -> None:
     watched = Watched(HARD)
     assert watched.after(0, 500)[1] == [HARD]
-    assert watched.after(1, 1200)[1] == [HARD]  # above the threshold, not by 500 Mi
+    assert watched.after(1, 1200)[1] == [HARD]  # above the threshold, but by less than the minimum reclaim of 500 Mi
     assert watched.after(1, 2048) == (("MemoryPressure",), [])
     assert watched.after(1, 1200) == (("MemoryPressure",), [])  # not met again
 

@@ -1,4 +1,4 @@
-"""Tests of the image sizes that kubelets keep, and for how long."""
+"""Tests of the image sizes that kubelets store."""
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod

@@ -114,9 +114,9 @@ def test_of_very_many_pods_that_end_at_once_the_rest_is_left_to_the_next_turn(cl
 
 
 def test_a_deletion_asked_for_in_the_future_counts_from_the_start_of_the_kubelets(cluster: SchedulerCache) -> None:
-    """The machine's clock was set back while the daemon was stopped.
+    """The machine's clock was set back while the daemon was stopped, so the deletion time is in the future.
 
-    A kubelet gives a pod deletionGracePeriodSeconds from when it sees the deletion (pkg/kubelet/pod_workers.go,
+    A kubelet counts deletionGracePeriodSeconds from its observation of the deletion (pkg/kubelet/pod_workers.go,
     calculateEffectiveGracePeriod), regardless of deletionTimestamp.
     """
     cluster.run(terminationGracePeriodSeconds=10)

@@ -1,4 +1,4 @@
-"""Nodes that are short of something: who may not come, who has to go, and when that is over."""
+"""Tests of nodes under pressure: rejected pods, evicted pods, and the end of the pressure."""
 
 import pytest
 
@@ -55,13 +55,13 @@ def test_memory_pressure_evicts_one_pod_after_the_other_and_never_a_critical_one
         "Container app was using 150Mi, request is 100Mi, has larger consumption of memory. "
     )
     cluster.until(10)
-    assert cluster.phases()["best-effort"] == "Running"  # a kubelet looks every 10 s
+    assert cluster.phases()["best-effort"] == "Running"  # a kubelet observes its node every 10 s
     cluster.until(11)
     assert (cluster.phases()["best-effort"], cluster.phases()["large"]) == ("Evicted", "Running")
     cluster.until(21)
     assert cluster.phases()["large"] == "Evicted"
     assert cluster.phases()["critical"] == "Running"
-    assert cluster.runner.next_deadline is None  # nobody is left who may go
+    assert cluster.runner.next_deadline is None  # no pod is left that may be evicted
     assert cluster.events("EvictionThresholdMet") == ["Attempting to reclaim memory"] * 3
 
 
@@ -81,7 +81,7 @@ def test_usage_by_annotation_evicts_until_enough_is_left(cluster: KubeletCluster
         cluster.run(name, {"memory-usage": usage})
     assert cluster.pressure() == "False"
     assert cluster.runner.next_deadline is None
-    cluster.run("d", {"memory-usage": "100Mi"})  # 24Mi of 1Gi are left, the threshold is 100Mi
+    cluster.run("d", {"memory-usage": "100Mi"})  # 24Mi of 1Gi are available; the threshold is 100Mi
     assert cluster.pressure() == "True"
     cluster.until(1)
     assert cluster.phases() == {"a": "Running", "b": "Evicted", "c": "Running", "d": "Running"}

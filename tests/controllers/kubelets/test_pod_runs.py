@@ -1,4 +1,4 @@
-"""Pods on their nodes, from admission to removal."""
+"""Tests of pods on their nodes, from admission to removal."""
 
 import pytest
 
@@ -160,7 +160,7 @@ def test_sidecars_start_in_their_turn_and_end_last_in_reverse_order(cluster: Kub
     cluster.until(2)
     assert set(cluster.states().values()) == {"running", "terminated"}
     assert cluster.condition("Ready")[0] == "True"
-    cluster.until(12)  # the container has ended; the last sidecar is told to stop
+    cluster.until(12)  # the container has ended, and the last sidecar begins to stop
     assert cluster.states()["app"] == "terminated"
     assert (cluster.states()["logs"], cluster.states()["proxy"], cluster.pod().phase) == (
         "running",

@@ -1,4 +1,4 @@
-"""The cases of pkg/kubelet/preemption/preemption_test.go, as facts."""
+"""Tests with cases from pkg/kubelet/preemption/preemption_test.go."""
 
 import pytest
 

@@ -1,6 +1,7 @@
-"""The cases of pkg/kubelet/eviction/helpers_test.go and eviction_manager_test.go that rank pods, as facts.
+"""Tests with cases from pkg/kubelet/eviction/helpers_test.go and eviction_manager_test.go that rank pods.
 
-Each case: pods as (name, request, usage, priority) in MiB, or counts for inodes and process ids; and the order.
+A case contains pods as (name, request, usage, priority), in MiB or as counts of inodes and process ids, and the
+expected order.
 """
 
 import pytest
@@ -17,10 +18,10 @@ from kschedd.controllers.kubelets.ranking import (
 )
 from tests.controllers.kubelets.pods import MIB, mib, pod
 
-Row = tuple[str, int, int | None, int]  # usage None: no statistics
+Row = tuple[str, int, int | None, int]  # name, request, usage (None: no statistics), priority
 
 LOW, MEDIUM, HIGH = -1, 0, 12_534
-UPSTREAM = [  # eviction_manager_test.go, TestMemoryPressure_VerifyPodStatus and those beside it
+UPSTREAM = [  # eviction_manager_test.go, TestMemoryPressure_VerifyPodStatus and similar tests
     ("guaranteed-low-priority-high-usage", 1000, 900, LOW),
     ("below-requests", 100, 50, MEDIUM),
     ("above-requests", 100, 400, MEDIUM),

@@ -1,4 +1,4 @@
-"""In-place resizes: what the simulated kubelets make of them, beside what the scheduler counts meanwhile."""
+"""Tests of in-place resizes: allocations by simulated kubelets, and the scheduler's counts meanwhile."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def resize(cluster: KubeletCluster, cpu: str, pod: str = "web", name: str = "app
 
 
 def has(cluster: KubeletCluster, pod: str = "web", name: str = "app") -> str:
-    """Return the CPU of the container that its kubelet reports."""
+    """Return the CPU of the container that the kubelet reports."""
     entry = cluster.container(name, pod)
     assert entry["resources"]["requests"] == entry["allocatedResources"]
     cpu: str = entry["allocatedResources"]["cpu"]

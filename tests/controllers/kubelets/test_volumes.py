@@ -1,4 +1,4 @@
-"""Pods that wait on their node for volumes and claims that cannot be had, and the Events that say so."""
+"""Tests of pods that wait on their node for missing volumes and claims, and of the resulting Events."""
 
 from typing import Any
 

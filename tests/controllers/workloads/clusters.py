@@ -1,4 +1,4 @@
-"""A small cluster for the workload controllers: store, controllers, and a scheduler that puts pods where they ask."""
+"""A small cluster for the workload controllers: store, controllers, and a scheduler that follows node affinity."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from tests.store.manifests import Clock, node
 
 
 class WorkloadCluster:
-    """`nodes` nodes n0, n1, …; pods that name no node go to the first."""
+    """A cluster with nodes n0, n1, … (`nodes` of them); pods that name no node are scheduled to the first node."""
 
     def __init__(self, controllers: Sequence[Controller], nodes: int = 1) -> None:
         self.clock = Clock()
@@ -27,7 +27,7 @@ class WorkloadCluster:
             self.store.create(node(f"n{number}"))
 
     def step(self) -> bool:
-        """One round: controllers, then the scheduler. False when nothing happened."""
+        """Run the controllers, then the scheduler. Return False if nothing changed."""
         before = self.store.version
         self.runner.run_until_idle()
         for pod in self.pods() if self.scheduling else ():
@@ -37,7 +37,7 @@ class WorkloadCluster:
         return self.store.version != before
 
     def rest(self, within_s: float = 60) -> None:
-        """Until nothing happens by itself within so many seconds."""
+        """Run until nothing changes within this number of seconds."""
         for _ in range(500):
             if not self.step():
                 wake = self.runner.next_deadline

@@ -1,7 +1,7 @@
 """Random histories of a cluster with workloads of one kind.
 
-Pods run, fail, are relabeled, orphaned, held and deleted. Nodes come and go, specs change, owners are created again
-under the same name, time passes, and the controllers restart.
+Pods run, fail, are relabeled, orphaned, given finalizers and deleted. Nodes are added and removed, specs change, owners
+are created again under the same name, time passes, and the controllers restart.
 """
 
 import random
@@ -114,7 +114,7 @@ def controllers() -> list[Controller]:
 
 
 class History:
-    """One of a kind's: `step` does something, `settle` lets the controllers react."""
+    """One of a kind's: A random history; `step` makes a change, and `settle` lets the controllers react."""
 
     def __init__(self, kind: str, seed: int, nodes: int = 4) -> None:
         self.kind = kind
@@ -152,7 +152,7 @@ class History:
             self.settle()
 
     def step(self) -> None:
-        with suppress(ApiError):  # a server refuses some of it, as it should
+        with suppress(ApiError):  # the API server rejects some random changes
             self.do_something()
 
     def do_something(self) -> None:
@@ -206,7 +206,7 @@ class History:
         self.store.patch_status("Pod", "default", chosen.name, status)
 
     def calm_down(self) -> None:
-        """All pods get to run, and those that are made then."""
+        """Let all pods run, including newly created ones."""
         for _ in range(self.chance.randrange(1, 9)):
             self.settle()
             for each in self.store.list("Pod"):
@@ -252,7 +252,7 @@ class History:
         orphan = pod(name, **({"nodeName": "n1"} if self.kind == "DaemonSet" else {}))
         orphan["metadata"]["labels"]["app"] = owner
         found = self.store.find(self.kind, "default", owner)
-        if found is not None and not self.chance.randrange(3):  # somebody else made it in its owner's name
+        if found is not None and not self.chance.randrange(3):  # as if another client had created it for its owner
             orphan["metadata"]["ownerReferences"] = [controller_reference(found)]
         self.store.create(orphan)
 
@@ -322,5 +322,5 @@ class History:
     # -- what came of it --------------------------------------------------------------------------------------------
 
     def reported(self) -> list[tuple[str, Raw]]:
-        """Everything that was written."""
+        """Everything that the controllers wrote."""
         return [(event.type, dict(event.new.raw)) for event in self.store.written_after(0)]

@@ -1,7 +1,7 @@
-"""Placement of daemon pods: the rules of NodeShouldRunDaemonPod and of a rolling update, case by case.
+"""Tests of the placement of daemon pods: rules of NodeShouldRunDaemonPod and of a rolling update.
 
 Source of the cases: Kubernetes v1.34, controller/daemon/daemon_controller_test.go (TestNodeShouldRunDaemonPod and the
-tests of taints), update_test.go; read as facts.
+tests of taints), update_test.go.
 """
 
 from typing import Any

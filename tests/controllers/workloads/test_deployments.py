@@ -17,7 +17,7 @@ from tests.store.manifests import Clock, node, workload
 
 
 class SchedulerCache:
-    """All controllers, and a scheduler that puts every pod on the one node, up to `room` of them."""
+    """All controllers, and a scheduler that binds up to `room` pods to a single node."""
 
     def __init__(self, room: int = 1000) -> None:
         self.clock = Clock()
@@ -30,7 +30,7 @@ class SchedulerCache:
         self.least = 1000
 
     def step(self) -> bool:
-        """One round: controllers, then the scheduler. False when nothing happened."""
+        """Run the controllers, then the scheduler. Return False if nothing changed."""
         before = self.store.version
         self.settling.run_until_idle()
         pods = self.pods()
@@ -58,7 +58,7 @@ class SchedulerCache:
         return [p for p in self.store.list("Pod") if isinstance(p, Pod)]
 
     def sets(self) -> dict[str, int]:
-        """Image -> size, of all ReplicaSets."""
+        """Return the size of each ReplicaSet, by image."""
         return {
             rs.spec["template"]["spec"]["containers"][0]["image"]: rs.spec["replicas"]
             for rs in self.store.list("ReplicaSet")

@@ -1,4 +1,4 @@
-"""Pods that a taint evicts as soon as they are made are made again, but not for ever in one moment."""
+"""Tests that pods that a taint evicts immediately are created again, but not endlessly at one point in time."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Which pods a workload may adopt, found by labels, of which a pod may have very many."""
+"""Tests of finding the pods that a workload may adopt by labels; a pod may have very many labels."""
 
 import random
 from typing import Any
@@ -12,7 +12,7 @@ from tests.store.manifests import pod, workload
 
 
 class Looked(dict[str, str]):
-    """Labels that count how many were looked at, one by one or all together."""
+    """Labels that count their lookups, one by one or all together."""
 
     looked_at = 0
 

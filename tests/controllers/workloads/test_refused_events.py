@@ -1,4 +1,4 @@
-"""Events that the store rejects: a controller that reports a refused pod goes on without the Event."""
+"""Tests that a controller continues if the store rejects the Event about a rejected pod."""
 
 from typing import Any
 

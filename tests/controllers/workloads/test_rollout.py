@@ -24,7 +24,7 @@ def rs(name: str, wanted: int, available: int | None = None, max_replicas: int =
     return Replicas(name, wanted, wanted if available is None else available, name, max_replicas)
 
 
-# Source of the numbers: the tables of controller/deployment/rolling_test.go.
+# Numbers from the tables of controller/deployment/rolling_test.go.
 @pytest.mark.parametrize(
     ("wanted", "surge", "old", "new", "expected"),
     [

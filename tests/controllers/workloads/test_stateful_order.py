@@ -2,8 +2,9 @@
 
 Source of the rules: Kubernetes v1.34, controller/statefulset/stateful_set_control.go and the tables of its tests.
 
-A pod is written as its ordinal and letters: `0` runs and is ready, `0u` runs and is not ready, `0p` is pending, `0t` is
-being deleted, `0f` failed, `0s` succeeded, `0y` is ready for 5 s only, `0n` (after the others) is of the new revision.
+In these tests, a pod is written as its ordinal and a letter: `0` runs and is ready, `0u` runs and is not ready, `0p` is
+pending, `0t` is being deleted, `0f` failed, `0s` succeeded, `0y` has been ready for 5 s; `0n` (after another letter)
+has the new revision.
 """
 
 from typing import Any
@@ -53,7 +54,7 @@ def a_pod(text: str) -> Pod:
 
 PARALLEL = {"podManagementPolicy": "Parallel"}
 ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
-STEADY = "web-old"  # the update revision where nothing is to be updated
+STEADY = "web-old"  # the update revision if there is no update
 
 
 def tally_of(workload: Object, pods: str) -> StatefulTally:

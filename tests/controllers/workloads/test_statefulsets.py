@@ -223,7 +223,7 @@ def test_scaled_down_and_up_again_gives_a_new_claim() -> None:
     before = cluster.get("PersistentVolumeClaim", "data-web-1").uid
     cluster.scale(1)
     cluster.runner.run_until_idle()
-    cluster.scale(2)  # before the pod is gone: its claim goes all the same, and the new pod waits for that
+    cluster.scale(2)  # Before the pod is removed: its claim is deleted nevertheless, and the new pod waits for this.
     cluster.rest()
     assert cluster.get("PersistentVolumeClaim", "data-web-1").uid != before
     assert cluster.pod("web-1").phase == "Running"
@@ -357,5 +357,5 @@ def test_a_pod_that_its_kubelet_refuses_again_and_again_is_replaced_ever_less_of
             cluster.clock.now = due
         for pod in cluster.pods():
             seen.setdefault(pod.uid, cluster.clock.now - start)
-    # The first replacement comes in the same round as the first pod, which is not seen.
+    # The first replacement is created in the same round as the first pod, so it is not seen here.
     assert list(seen.values()) == [0, 1, 3, 7, 15, 31]

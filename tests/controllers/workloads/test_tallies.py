@@ -1,4 +1,4 @@
-"""Tests that incremental counts of a workload's pods equal a count of all its pods."""
+"""Tests that incremental counts of a workload's pods equal a new count."""
 
 import random
 from collections.abc import Sequence
@@ -138,7 +138,7 @@ def tally_of(replica_set: Object) -> ReplicaTally:
 
 
 def test_a_tally_is_of_one_log_and_made_again_beside_another_one() -> None:
-    """A turn may run on a fork, whose objects get other uids and versions than in the cluster itself."""
+    """A turn may run on a fork, whose objects get other uids and versions than those of the cluster."""
     cluster = Cluster(1)
     store, fork = cluster.store, cluster.store.fork()
     tallies: Tallies[ReplicaTally] = Tallies(("ReplicaSet",))
@@ -283,7 +283,7 @@ def test_a_fork_goes_on_as_its_cluster_does_and_neither_counts_what_happens_in_t
 def test_a_pod_that_two_workloads_claim_is_counted_by_the_one_that_gets_it(kind: str) -> None:
     store = Store(now=Clock(), seed=2)
     store.create(node("n1"))
-    for name in ("a", "a-1"):  # the pods of either may be called a-1-1
+    for name in ("a", "a-1"):  # pods of both may be named a-1-1
         made = workload(kind, name, replicas=0)
         made["spec"] |= {"selector": {"matchLabels": {"app": "both"}}, "serviceName": "a"}
         made["spec"]["template"]["metadata"]["labels"] = {"app": "both"}
