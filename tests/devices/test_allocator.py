@@ -194,7 +194,7 @@ def test_all_devices_in_a_later_alternative_as_upstream_mistakes_it(
 
 
 def test_a_second_alternative_may_ask_for_more_than_a_claim_holds() -> None:
-    """As upstream, the first alternative's number of devices is checked late, and the check is not reverted."""
+    """Check the first alternative's number of devices late, as upstream; the check is not reverted."""
     claim = claim_raw("c", first_of("r", subrequest("a", count=33), subrequest("b", **ALL)))
     with pytest.raises(AllocationError, match=r"^allocation max size exceeded$"):
         names(allocator([claim], [GPUS]))
