@@ -308,7 +308,7 @@ def test_poor_terminals(daemon: str, tmp_path: Path, environment: dict[str, str]
         repl.line("get pods -o name")
         repl.wait_for("pod/web-0")
         repl.line("gte")
-        repl.wait_for('did you mean "get"')
+        repl.wait_for('unknown command "gte"')
         repl.line("help macro")
         repl.wait_for("macro delete pend")
         if prompt != PROMPT:

@@ -91,9 +91,10 @@ def test_what_is_wrong(typed, daemon, line, code, words) -> None:
 
 def test_delete_by_name_and_by_label(typed) -> None:
     assert typed("delete pod web-0 --force") == 0
-    assert typed.out == 'pod "web-0" deleted from default namespace\n'
+    assert typed.out == 'pod "web-0" force deleted from default namespace\n'
+    assert typed.err.startswith("Warning: Immediate deletion does not wait for confirmation that")
     assert typed("delete pods -l app=web") == 0
-    assert typed.out == 'pod "web-1" deleted from default namespace (terminating)\n'
+    assert typed.out == 'pod "web-1" deleted from default namespace\n'
 
 
 @pytest.mark.parametrize(
@@ -213,15 +214,47 @@ def test_an_annotation_that_cannot_be_read_is_said_by_annotate_too(tmp_path: Pat
     )
 
 
-def test_delete_waits_until_all_is_gone(typed, daemon) -> None:
+@pytest.mark.parametrize("flag", ["", " --wait", " --wait=true"])
+def test_delete_waits_until_all_is_gone(typed, daemon, flag: str) -> None:
     daemon.lingering = True
 
     def goes() -> None:
         daemon.objects = [raw for raw in daemon.objects if raw["metadata"]["name"] != "web-0"]
 
     typed.on_sleep = goes
-    assert typed("delete pod web-0 --wait") == 0
-    assert typed.out == 'pod "web-0" deleted from default namespace (terminating)\n'
+    assert typed(f"delete pod web-0{flag}") == 0
+    assert typed.out == 'pod "web-0" deleted from default namespace\n'
+    assert daemon.objects == [raw for raw in daemon.objects if raw["metadata"]["name"] != "web-0"]
+
+
+def test_delete_does_not_wait_for_virtual_time(typed, daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    daemon.lingering = True
+    real = daemon.time_get()
+    monkeypatch.setattr(type(daemon), "time_get", lambda self: {**real, "virtual": True, "speed": 0.0})
+    assert typed("delete pod web-0") == 0
+    assert typed.err == "Terminating objects go when virtual time advances, such as `advance 30s`.\n"
+    assert typed("delete pod web-0 --wait=false") == 0
+    assert typed.err == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "grace", "code", "words"),
+    [
+        ("--force", 0, 0, "Warning: Immediate deletion does not wait"),
+        ("--force --grace-period=5", 5, 0, "Warning: --force is ignored because --grace-period is not 0."),
+        ("--grace-period=0", 1, 0, ""),
+        ("--now", 1, 0, ""),
+        ("--now --grace-period=5", None, 2, "--now and --grace-period cannot be specified together"),
+        ("--grace-period=0 --wait=false", None, 2, "--grace-period=0 must have either --force specified, or --wait"),
+    ],
+)
+def test_grace_periods_are_those_of_kubectl(
+    typed, daemon, flags: str, grace: int | None, code: int, words: str
+) -> None:
+    assert typed(f"delete pod web-0 {flags}") == code
+    assert words in typed.err
+    sent = [params["grace_period_s"] for method, params in daemon.calls if method == "objects.delete"]
+    assert sent == ([] if grace is None else [grace])
 
 
 def test_delete_gives_up_waiting_after_its_timeout(typed, daemon) -> None:

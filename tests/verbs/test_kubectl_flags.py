@@ -78,7 +78,9 @@ def test_what_stands_after_two_dashes_or_belongs_to_another_verb_stays() -> None
         pytest.param("delete pod zz --ignore-not-found=true", "", id="delete"),
         pytest.param(
             "delete pods --field-selector=status.phase=Running --force=true",
-            'pod "a" deleted from default namespace\n',
+            "Warning: Immediate deletion does not wait for confirmation that the running resource has been terminated. "
+            "The resource may continue to run on the cluster indefinitely.\n"
+            'pod "a" force deleted from default namespace\n',
             id="delete-by-field",
         ),
         pytest.param(

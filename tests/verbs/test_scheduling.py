@@ -223,7 +223,7 @@ def test_verbs_that_show_the_effects_of_a_pause_say_so(line: str, typed, daemon)
     assert "paused" not in typed.err
     daemon.paused = PAUSED
     assert typed(line) == 0
-    assert "Scheduling is paused before the attempt of default/web-1; `resume` continues it.\n" in typed.err
+    assert "Scheduling is paused before the attempt of default/web-1; `kschedd resume` continues it.\n" in typed.err
 
 
 @pytest.mark.parametrize("line", ["get nodes", "get pods -o json", "get pod web-0", "queue -o json", "waiting -o json"])

@@ -9,5 +9,5 @@ def note_if_paused(session: VerbSession) -> bool:
     stopped = session.daemon.call("debug.state").get("stopped")
     if not stopped:
         return False
-    session.hint(f"Scheduling is paused {place_text(stopped)}; `{session.program}resume` continues it.")
+    session.hint(f"Scheduling is paused {place_text(stopped)}; `kschedd resume` continues it.")
     return True

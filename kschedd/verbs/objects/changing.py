@@ -84,7 +84,9 @@ def _delete_words(words: VerbParser) -> None:
     )
     words.add_argument("--ignore-not-found", action="store_true", help="ignore objects that do not exist")
     words.add_argument(
-        "--wait", choices=("true", "false"), default="false", help="wait until the objects no longer exist"
+        "--wait",
+        choices=("true", "false"),
+        help="wait until the objects no longer exist (true; in virtual time: false)",
     )
     words.implied["--wait"] = "true"
     words.add_argument(
@@ -107,7 +109,7 @@ _Deletion = tuple[Kind, str, dict[str, Any]]  # the name ("" for several objects
 )
 def delete(session: VerbSession, options: argparse.Namespace) -> int:
     output = output_of(options.output, ("table", "name"))
-    grace = 0 if options.force else 1 if options.now else options.grace_period
+    grace = _grace_period(session, options)
     flags: dict[str, Any] = {"dry_run": options.dry_run != "none", "propagation": options.cascade.capitalize()}
     if grace is not None and grace >= 0:
         flags["grace_period_s"] = grace
@@ -121,7 +123,6 @@ def delete(session: VerbSession, options: argparse.Namespace) -> int:
         return 1
     count = 0
     limit = seconds_to_wait(options.timeout, zero=seconds_to_wait("-1s"))
-    patience = Patience(session, limit) if options.wait == "true" else None
     going: list[tuple[Kind, Mapping[str, Any]]] = []
     for kind, name, params in calls:
         try:
@@ -134,14 +135,49 @@ def delete(session: VerbSession, options: argparse.Namespace) -> int:
             continue
         for gone in answer["deleted"]:
             count += 1
-            session.write(_gone(gone, output.form, dry_run=flags["dry_run"]))
+            session.write(_gone(gone, output.form, dry_run=flags["dry_run"], forced=options.force and grace == 0))
             if not gone.get("gone", True) and not flags["dry_run"]:
                 going.append((kind, gone))
-    if patience is not None:
+    if going and _waits(session, options):
+        patience = Patience(session, limit)
         failed += sum(not _waited_for(session, kind, gone, patience) for kind, gone in going)
     if not count and not failed and not options.ignore_not_found:
         session.write_error("No resources found.\n")
     return 1 if failed else 0
+
+
+def _grace_period(session: VerbSession, options: argparse.Namespace) -> int | None:
+    """Return the grace period in seconds; None: that of each pod. Raises UsageError."""
+    given = options.grace_period
+    if options.now:
+        if given is not None and given >= 0:
+            raise UsageError("--now and --grace-period cannot be specified together", "delete")
+        return 1
+    if options.force:
+        if given:
+            session.warn("--force is ignored because --grace-period is not 0.")
+        elif options.dry_run == "none":
+            session.warn(
+                "Immediate deletion does not wait for confirmation that the running resource has been terminated. "
+                "The resource may continue to run on the cluster indefinitely."
+            )
+        return given or 0
+    if given == 0 and options.wait == "false":
+        why = "--grace-period=0 must have either --force specified, or --wait to be set to true"
+        raise UsageError(why, "delete")
+    return 1 if given == 0 and session.streams else given  # a copy of the cluster has nothing to protect
+
+
+def _waits(session: VerbSession, options: argparse.Namespace) -> bool:
+    """Return whether to wait for terminating objects, and print a hint if their time does not pass by itself."""
+    if options.wait is not None:
+        return bool(options.wait == "true")
+    if not session.streams:
+        return False
+    if not session.daemon.call("time.get")["virtual"]:
+        return True
+    session.hint(f"Terminating objects go when virtual time advances, such as `{session.program}advance 30s`.")
+    return False
 
 
 def _deletions_of_files(
@@ -208,13 +244,13 @@ def _question(calls: list[tuple[Kind, str, dict[str, Any]]], namespace: str | No
     return f"Delete {', '.join(parts)}?" if parts else ""
 
 
-def _gone(gone: Mapping[str, Any], form: str, *, dry_run: bool) -> str:
+def _gone(gone: Mapping[str, Any], form: str, *, dry_run: bool, forced: bool) -> str:
     kind = lookup(str(gone["kind"]))
     if form == "name":
         return f"{kind.resource}/{gone['name']}\n"
     place = f" from {gone['namespace']} namespace" if gone.get("namespace") else ""
-    tail = " (dry run)" if dry_run else "" if gone.get("gone", True) else " (terminating)"
-    return f'{kind.resource} "{gone["name"]}" deleted{place}{tail}\n'
+    tail = " (dry run)" if dry_run else ""
+    return f'{kind.resource} "{gone["name"]}" {"force deleted" if forced else "deleted"}{place}{tail}\n'
 
 
 # -- patch, scale ---------------------------------------------------------------------------------------------------

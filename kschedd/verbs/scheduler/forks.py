@@ -104,7 +104,7 @@ def fork(session: VerbSession, options: argparse.Namespace) -> int:
         where = ForkClient(session.daemon, made["name"]).call("debug.where")
         session.write(
             f"In the fork: {brief_text(where)}"
-            f"`{session.program}fork run {made['name']} debug next` continues the attempt there.\n"
+            f"`kschedd fork run {made['name']} debug next` continues the attempt there.\n"
         )
     return 0
 
