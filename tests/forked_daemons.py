@@ -1,8 +1,7 @@
-"""Daemons for tests that kill them: a process that has imported everything, and read the configuration, forks each.
+"""Daemons for tests that kill them, forked from a process that has imported all modules and read the configuration.
 
-So a start takes about 0.05 s of CPU instead of 2. A daemon can be told to end itself at a named point of the journal's
-work (POINTS), which it then does in a thread, not in a process of its own. Its journal is compacted after 60 writes, so
-that this is hit too.
+A start therefore takes about 0.05 s of CPU instead of 2. A daemon can be told to kill itself at a named point of the
+journal's work (POINTS). Its journal is compacted after 60 writes, so that the points of compaction are reached.
 """
 
 import importlib
@@ -28,7 +27,7 @@ from kschedd.garbage_collection import freeze_gc
 from kschedd.startup.state import StateOptions
 from kschedd.store.journal.disk import RealDisk
 
-#: What a daemon does when it ends itself: in the middle of what, and before or after it.
+#: The points at which a daemon can kill itself.
 POINTS = (
     "before-insert",
     "before-commit",
@@ -45,8 +44,8 @@ POINTS = (
     "loading",
 )
 STARTING = {"PRAGMA journal_mode=WAL": "opening", "SELECT * FROM events ORDER BY version": "loading"}
-_WRITES = 60  # after which the journal is compacted
-_REACHED = "reached"  # the file in which a daemon notes the point at which it ends itself
+_WRITES = 60  # number of writes after which the journal is compacted
+_REACHED = "reached"  # the file in which a daemon notes the point at which it kills itself
 
 
 # --- the process that forks daemons, seen from the clients' ------------------------------------------------------
@@ -54,7 +53,7 @@ _REACHED = "reached"  # the file in which a daemon notes the point at which it e
 
 @attrs.frozen
 class Daemon:
-    """A descriptor of its process, so that nothing else of the same number is ever killed."""
+    """It holds a descriptor of the process, so that it never kills another process with the same pid."""
 
     process: int
 
@@ -63,7 +62,7 @@ class Daemon:
             signal.pidfd_send_signal(self.process, signal.SIGKILL)
 
     def close(self) -> None:
-        """Kill the daemon, and wait until it has ended and its lock on the state directory is released."""
+        """Kill the daemon, and wait until its lock on the state directory is released."""
         self.kill()
         select.select([self.process], [], [])
         os.close(self.process)
@@ -71,7 +70,7 @@ class Daemon:
 
 @attrs.frozen(eq=False)
 class Server:
-    where: Path  # the state directory, the socket and the log of all daemons
+    where: Path  # folder of the state directory, the socket and the log of all daemons
     _process: "subprocess.Popen[str]"
 
     @property
@@ -79,9 +78,9 @@ class Server:
         return self.where / "k.sock"
 
     def start(self, point: str = "-", count: int = 0) -> Daemon | None:
-        """Start a daemon that ends itself when it reaches the point for the given time.
+        """Start a daemon that kills itself when it reaches the point for the `count`-th time.
 
-        Returns the daemon once it serves, or None if it has already ended itself.
+        Returns the daemon once it serves, or None if it has already killed itself.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -96,7 +95,7 @@ class Server:
         return None
 
     def reached(self) -> Counter[str]:
-        """Return the number of times a daemon has ended itself at each point."""
+        """Return how often a daemon has killed itself at each point."""
         noted = self.where / _REACHED
         return Counter(noted.read_text().split() if noted.exists() else ())
 
@@ -107,7 +106,7 @@ def forked_daemons(where: Path) -> Iterator[Server]:
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
     ) as process:
-        yield Server(where, process)  # its input ends then, and the process with it
+        yield Server(where, process)  # The process exits at the end of its input.
 
 
 # --- in the daemon's process -------------------------------------------------------------------------------------
@@ -115,7 +114,7 @@ def forked_daemons(where: Path) -> Iterator[Server]:
 
 @attrs.define(eq=False)
 class KillingDatabase:
-    """A database whose process ends itself at a point."""
+    """A database whose process kills itself at a point."""
 
     _db: Any
     _at: "Callable[[str], None]"
@@ -162,7 +161,7 @@ class KillingDatabase:
 
 
 def install(point: str, count: int, note: Path) -> None:
-    """In the daemon's process: end it when it reaches the point for the `count`-th time, and record that."""
+    """Make this daemon kill itself, and record it, when it reaches the point for the `count`-th time."""
     left = count
     connect, pwrite = RealDisk.connect, RealDisk.pwrite
 
@@ -194,9 +193,9 @@ def install(point: str, count: int, note: Path) -> None:
 
 
 def serve_forks(where: Path) -> None:
-    """For each line "POINT COUNT": fork a daemon; its pid on a line once it "serves", or has "ended" before.
+    """For each input line "POINT COUNT": fork a daemon; print its pid once it "serves", or after it has "ended".
 
-    Ends with its input, and the last daemon with it.
+    Exits at the end of the input, with the last daemon.
     """
     from kschedd import serving
 
@@ -211,7 +210,7 @@ def serve_forks(where: Path) -> None:
     serving.read_options = lambda options: read
     import_what_a_daemon_imports(serving)
     freeze_gc()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the killed ones
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the killed daemons
     pid = 0
     for line in sys.stdin:
         point, count = line.split()
@@ -234,9 +233,9 @@ def serve_forks(where: Path) -> None:
 
 
 def import_what_a_daemon_imports(serving: Any) -> None:
-    """Import all modules that a daemon has imported once it serves.
+    """Import all modules that a serving daemon has imported.
 
-    A forked daemon reports the modules. This process must not run a daemon itself, since a fork has only one of its
+    A forked daemon reports their names. This process must not run a daemon itself, since a fork keeps only one of its
     threads.
     """
     there, reported = os.pipe()

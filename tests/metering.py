@@ -1,10 +1,10 @@
-"""Meter for work that makes no calls: turns of loops, searches in lists, and copies and comparisons of containers.
+"""A meter for work without calls: iterations of loops, searches in lists, and copies and comparisons of containers.
 
-A profile function sees calls only: `name in names` costs nothing, however long the list is. While `metered` lasts, the
-functions of the loaded modules of kschedd run other code, compiled from the same source, which adds to `Meter.units`:
-one for each turn of a loop, and the length of each container that an operation or a built-in function goes through.
-The units depend on the input and on nothing else. Not metered: what C does within a comparison of nested containers, in
-regular expressions, in numpy, and in other packages.
+A profile function is called only for function calls: `name in names` is not counted, however long the list is. Within
+`metered`, the functions of kschedd's loaded modules run code compiled from the same source that adds to `Meter.units`:
+one for each iteration of a loop, and the length of each container that an operation or a built-in function traverses.
+The units depend only on the input. Not counted: the work of C code in comparisons of nested containers, in regular
+expressions, in numpy, and in other packages.
 """
 
 import ast
@@ -32,7 +32,7 @@ _COPYING_METHODS: Final = frozenset("copy sort union difference symmetric_differ
 
 
 class Meter:
-    """The units that were counted so far."""
+    """The units counted so far."""
 
     units = 0
 
@@ -67,7 +67,10 @@ def _call(name: str, *arguments: ast.expr) -> ast.Call:
 
 
 class _Metering(ast.NodeTransformer):
-    """Puts calls of the functions above around operands and into loops. No function gets other names or cells by it."""
+    """A transformer that wraps operands and loops in calls of the functions above.
+
+    It changes no other names or cells of a function.
+    """
 
     def visit_For(self, node: ast.For | ast.AsyncFor | ast.While) -> ast.AST:
         self.generic_visit(node)
@@ -169,7 +172,7 @@ def _paired(plain: CodeType, metered: CodeType) -> Iterator[tuple[CodeType, Code
 
 
 def _exchange(files: Collection[str], of: Callable[[str], Mapping[CodeType, CodeType]]) -> None:
-    """Give the functions of these files the code that `of` has for theirs, where it has any."""
+    """Replace the code of each function of these files by the code that `of` maps it to, if any."""
     for each in gc.get_objects():
         if type(each) is FunctionType and each.__code__.co_filename in files:
             code = each.__code__
@@ -178,12 +181,12 @@ def _exchange(files: Collection[str], of: Callable[[str], Mapping[CodeType, Code
 
 @contextmanager
 def metered(package: str = "kschedd") -> Iterator[None]:
-    """Count the calls of functions in the package's loaded modules within the block."""
+    """Count the work of functions in the package's loaded modules within the block."""
     modules = [module for name, module in list(sys.modules.items()) if f"{name}.".startswith(f"{package}.")]
     files = {file for module in modules if (file := getattr(module, "__file__", None)) is not None}
     vars(builtins).update(_FUNCTIONS)
     _exchange(files, _metered_code)
     try:
         yield
-    finally:  # functions that were made within it have metered code, too
+    finally:  # functions created within the block have metered code too
         _exchange(files, _plain_code)

@@ -1,4 +1,4 @@
-"""Pages of the documentation that walk through something: blocks of `$ kschedd COMMAND` with what is printed."""
+"""Pages of the documentation with commands to follow: blocks of `$ kschedd COMMAND` with the expected output."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ _COMMAND = re.compile(
 
 @attrs.frozen
 class PageCommand:
-    """A command of a page, what it reads from standard input, and what it prints."""
+    """A command of a page, with its standard input and its output."""
 
     words: str
     given: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _as_sqlite(kind: type[apsw.Error], extended: int) -> Iterator[None]:
-    """Convert an OSError of the disk to the matching error of SQLite."""
+    """Convert an OSError of the disk to SQLite's matching error."""
     try:
         yield
     except OSError as error:
@@ -33,7 +33,7 @@ class OpenFile:
         self._lock = 0
 
     def _is_over(self) -> bool:
-        """Return whether a killed process is closing its files, so that nothing more happens.
+        """Return whether a killed process is closing its files, which then has no effect.
 
         Raises OSError for any other call of a killed process.
         """
@@ -48,7 +48,7 @@ class OpenFile:
 
     def xWrite(self, data: bytes, offset: int) -> None:
         with _as_sqlite(apsw.IOError, apsw.SQLITE_IOERR_WRITE):
-            while data and not self._is_over():  # as unixWrite: on and on, until nothing more is taken
+            while data and not self._is_over():  # as unixWrite: repeat until the disk takes no more data
                 taken = self._disk.write(self._file, data, offset)
                 if taken == 0:
                     raise OSError(errno.ENOSPC, "nothing was taken")
@@ -83,7 +83,7 @@ class OpenFile:
         return 4096
 
     def xDeviceCharacteristics(self) -> int:
-        return int(apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE)  # as on Linux: a torn write harms nothing beside it
+        return int(apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE)  # as on Linux: a torn write damages no neighboring bytes
 
     def xClose(self) -> None:
         if self._delete and not self._disk.dead and self._disk.generation == self._generation:
@@ -133,7 +133,7 @@ class Vfs(apsw.VFS):
         return 0, ""
 
     def excepthook(self, *error: object) -> None:
-        """SQLite goes on after the errors that come here, such as a second one where it tidies up after a first."""
+        """SQLite continues after the errors reported here, such as a second error during the cleanup of a first."""
 
 
 @contextmanager
@@ -170,7 +170,7 @@ class ApswDatabase:
         self._vfs = vfs
         with _as_sqlite3():
             self._db = apsw.Connection(str(path), vfs=vfs.name)
-            # The log's index in memory: there is no shared one on this disk.
+            # Keep the log's index in memory: this disk has no shared memory.
             self._db.execute("PRAGMA locking_mode=EXCLUSIVE").fetchall()
 
     @property
@@ -193,7 +193,7 @@ class ApswDatabase:
         self._vfs.disk.closing = True
         try:
             self._db.close(True)
-        except apsw.Error:  # as of the module sqlite3, which does not tell what goes wrong here
+        except apsw.Error:  # the class of the module sqlite3, whose message would not name the error
             pass
         finally:
             self._vfs.disk.closing = False

@@ -1,4 +1,4 @@
-"""The fake disk is held against the real one: the same operations come to the same; and what it loses may be lost."""
+"""Tests that the fake disk gives the same results as a real disk, and loses only data that a real disk may lose."""
 
 import os
 import random
@@ -49,7 +49,8 @@ def done(disk: Disk, folder: Path, script: list[tuple[Any, ...]]) -> list[object
             continue
         if what == "open":
             descriptors.append(result)
-        elif what == "status" and result is not None:  # whether it is the same file as another, whatever its number is
+        # Compare whether two files are the same, not their inode numbers.
+        elif what == "status" and result is not None:
             came.append((inodes.setdefault(result.inode, len(inodes)), result.size, result.is_regular))
         else:
             came.append(result)
@@ -99,7 +100,7 @@ def test_a_journal_on_the_fake_disk_is_as_one_on_the_real_disk(tmp_path: Path, s
 def test_what_a_killed_daemon_has_not_flushed_and_the_next_one_reads_is_there_after_a_loss_of_power(seed: int) -> None:
     disk, path, store = FakeDisk(random.Random(seed)), Path("/journal.db"), Store(now=Clock())
     journal = Journal(path, disk=disk)
-    disk.lies = True  # so that it is killed after the write and before the flush
+    disk.lies = True  # so that the process is killed after the write and before the flush
     store.create(config_map("on-its-way"))
     journal.append(store.written_after(0))
     _kill(disk, journal, power_lost=False)

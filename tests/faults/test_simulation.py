@@ -1,7 +1,7 @@
-"""The whole daemon under faults, from many seeds; and daemons that are broken on purpose, which must be found.
+"""Tests of the whole daemon under faults, from many seeds; the same tests must detect daemons with deliberate faults.
 
-KSCHEDD_SEEDS=10000 runs as many; where CI is set it is 200, else 60. `python -m tests.faults` does the same
-on several processes.
+KSCHEDD_SEEDS sets the number of seeds; the default is 200 where CI is set, else 60. `python -m tests.faults` runs the
+same in several processes.
 """
 
 import os
@@ -16,21 +16,22 @@ from tests.faults.simulation import simulate
 
 SEEDS = int(os.environ.get("KSCHEDD_SEEDS") or (200 if os.environ.get("CI") else 60))
 _BATCH = 20
-_PATIENCE = 200  # seeds within which a broken daemon has to be found
-#: Where it takes many seeds: one that finds it, so that it does not take long here.
+_PATIENCE = 200  # number of seeds within which a broken daemon must be detected
+#: Seeds that detect a fault which few seeds detect, for a shorter test.
 FOUND_BY = {
     "does-not-flush": 3,
     "does-what-it-has-refused": 33,
     "compacts-to-the-oldest-state": 24,
     "tells-of-less-than-is-lost": 6,
 }
-#: Of these a fault came to light once. 18: a head that was ahead of the journal after a repair that was broken off.
-#: 742: a bit of the log's end that flipped after a loss of power, when the flushed head knew nothing of that end yet.
-#: 911: the checker held an end that nobody could see any more, since nothing was left of the journal, against itself.
-#: 519: a write that a killed daemon had not flushed was shown by the next one, and lost with the power.
-#: 2634: who dialled a port that the last step of a killed daemon had opened waited for ever: a fault of the simulation.
-#: 2384: a damaged page that compaction met again and again, while the daemon called itself writable in between.
-#: 8587: a salvage of a snapshot alone said that it knew nothing after version 0, and of a row without a name "None".
+#: Seeds that once revealed a fault.
+#: 18: after an interrupted repair, the head was ahead of the journal.
+#: 742: a bit at the end of the log flipped after a loss of power, and the flushed head did not cover that end yet.
+#: 911: nothing was left of the journal, and the checker compared it with an end that no client could have read.
+#: 519: a daemon was killed before it flushed a write; the next daemon showed the write, and lost it with the power.
+#: 2634: a client waited forever for a daemon that was killed just after it opened its port (the simulation's fault).
+#: 2384: compaction met a damaged page several times, while the daemon reported itself writable in between.
+#: 8587: a salvage of a snapshot alone reported that it knew no later writes, and named an object "None".
 ONCE_FAILED = (18, 519, 742, 911, 2384, 2634, 8587)
 
 

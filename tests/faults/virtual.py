@@ -1,8 +1,8 @@
-"""Order and time from a seed: Trio's choice of the next task, threads, and the stopwatches that end slices of work.
+"""Order and time from a seed: Trio's choice of the next task, threads, and the stopwatches of slices.
 
-Time is that of Trio's mock clock, which jumps to the next deadline when all tasks wait. Work of threads is done on the
-event loop, after a delay and before another. A stopwatch (`time.perf_counter`) goes on by a random step at each look at
-it, so that work is cut into slices anywhere.
+Time is that of Trio's mock clock, which jumps to the next deadline when all tasks wait. Work for threads runs on the
+event loop, after a random delay. A stopwatch (`time.perf_counter`) advances by a random step at each reading, so that
+slices of work can end anywhere.
 """
 
 import random
@@ -14,7 +14,7 @@ from unittest import mock
 
 import attrs
 import trio
-import trio._core._run  # not public: the generator that orders tasks, as Hypothesis seeds it
+import trio._core._run  # private: the generator that orders tasks, which Hypothesis seeds in the same way
 import trio.testing
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @attrs.frozen(eq=False)
 class VirtualThreads:
-    """Threads that begin and end when the seed says so; what they do in between is done at once."""
+    """Threads that start and finish at random virtual times; their work itself takes no virtual time."""
 
     _chance: random.Random
 
@@ -54,7 +54,7 @@ def _stopwatches(chance: random.Random) -> Iterator[None]:
 
 
 def run_from_seed(main: Callable[[], Awaitable[T]], seed: int) -> T:
-    """Run the main task so that everything in it follows from the seed, time and order too."""
+    """Run the main task with order and time determined by the seed."""
     run = trio._core._run
     with _stopwatches(random.Random(f"stopwatches {seed}")):
         was = run._ALLOW_DETERMINISTIC_SCHEDULING

@@ -1,4 +1,4 @@
-"""Pods for tests of what calls plugins about them."""
+"""Pods for tests of plugin calls."""
 
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod

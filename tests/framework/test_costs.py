@@ -1,4 +1,4 @@
-"""Costs and limits of plugin calls, as the guard records them."""
+"""Tests of the costs and limits of plugin calls that the guard records."""
 
 import threading
 from typing import Any

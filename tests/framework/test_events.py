@@ -1,4 +1,4 @@
-"""Events as upstream derives and matches them."""
+"""Tests that events are derived and matched as upstream."""
 
 from typing import Any
 

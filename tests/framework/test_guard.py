@@ -1,4 +1,4 @@
-"""The guard around an out-of-tree plugin: its limit, its thread, and whose fault an exception is."""
+"""Tests of the guard around an out-of-tree plugin: its time limit, its thread, and the blame for an exception."""
 
 import gc
 import json
@@ -38,11 +38,11 @@ def _no_thread_stays() -> Any:
 def let_go() -> Any:
     event = threading.Event()
     yield event
-    event.set()  # a thread that hangs is let go with the test
+    event.set()  # release a blocked thread at the end of the test
 
 
 def hang(guard: PluginGuard, method: str, let_go: threading.Event, *args: Any) -> PluginTimeout:
-    """Begin a call that returns once it is let go, and give it up."""
+    """Begin a call that blocks until it is released, and let it time out."""
     call, begun = GuardedCall(), threading.Event()
 
     def waits(*args: Any) -> None:
@@ -129,7 +129,7 @@ def test_whatever_is_raised_bears_the_plugins_name_and_line(
     fault: Callable[[], BaseException], why: str, inline: bool
 ) -> None:
     def fails() -> None:
-        raise fault()  # made here: its traceback refers to the guard
+        raise fault()  # created here, since its traceback would keep the guard alive
 
     guard = PluginGuard("Bad")
     run = GuardedCall().run if inline else (lambda work: work())

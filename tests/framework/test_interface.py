@@ -1,4 +1,4 @@
-"""The extension points: what is derived from their Protocols, and that in-tree plugins have the methods asked for."""
+"""Tests of the extension points derived from Protocols, and that in-tree plugins have the required methods."""
 
 import inspect
 from typing import Any, ClassVar
@@ -27,20 +27,20 @@ _PROTOCOLS = [
         ("SchedulingGates", {"pre_enqueue"}),
         ("PrioritySort", {"queue_sort"}),
         ("NodeUnschedulable", {"filter"}),
-        ("NodeName", {"pre_filter", "filter"}),  # PreFilter only from 1.37 on
+        ("NodeName", {"pre_filter", "filter"}),  # PreFilter since 1.37
         ("TaintToleration", {"filter", "pre_score", "score"}),
         ("NodeAffinity", _FILTERS_AND_SCORES),
         ("NodePorts", _FILTERS),
-        ("NodeResourcesFit", _FILTERS_AND_SCORES | {"placement_score"}),  # placements only from 1.37 on
+        ("NodeResourcesFit", _FILTERS_AND_SCORES | {"placement_score"}),  # PlacementScore since 1.37
         ("VolumeRestrictions", _FILTERS),
         ("NodeVolumeLimits", _FILTERS),
         ("VolumeBinding", _FILTERS_AND_SCORES | {"reserve", "pre_bind"}),
         ("VolumeZone", _FILTERS),
         ("PodTopologySpread", _FILTERS_AND_SCORES),
         ("InterPodAffinity", _FILTERS_AND_SCORES),
-        # Scores only from 1.35 on.
+        # Score since 1.35
         ("DynamicResources", _FILTERS | {"pre_enqueue", "post_filter", "score", "reserve", "pre_bind"}),
-        # Holds a pod back while its victims are still being deleted, hence PreEnqueue.
+        # PreEnqueue keeps a pod waiting until its victims are deleted.
         ("DefaultPreemption", {"pre_enqueue", "post_filter"}),
         ("NodeResourcesBalancedAllocation", {"pre_score", "score"}),
         ("ImageLocality", {"score"}),
@@ -67,14 +67,14 @@ def test_the_methods_of_an_in_tree_plugin_take_what_their_protocol_says(name: st
             found = getattr(cls, method, None)
             if found is not None:
                 wanted = list(inspect.signature(getattr(protocol, method)).parameters)
-                inspect.signature(found).bind(*wanted)  # raises TypeError where the numbers differ
+                inspect.signature(found).bind(*wanted)  # raises TypeError where the numbers of parameters differ
                 checked += 1
     assert checked
 
 
 def test_every_method_that_is_called_for_a_pod_is_guarded() -> None:
     called = {method for protocol in _PROTOCOLS for method in methods_of(protocol)}
-    elsewhere = {"sort_key", "events_to_register"}  # guarded in ways of their own
+    elsewhere = {"sort_key", "events_to_register"}  # methods that are guarded in another way
     in_tree_only = {"constant_score", "generate_placements", "score_placements"}
     assert set(GUARDED_METHODS) == called - elsewhere - in_tree_only
 

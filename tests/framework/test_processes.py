@@ -1,4 +1,4 @@
-"""Worker processes: the same answers as without, and what becomes of those that die or do not answer."""
+"""Tests that worker processes give the same answers as one process, and are replaced when they die or do not answer."""
 
 import os
 import select
@@ -24,7 +24,7 @@ from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.status import Status
 from tests.actors.clusters import node, pod
 
-PATIENCE_S = 300.0  # limits that no machine is too busy for
+PATIENCE_S = 300.0  # limits long enough for a busy machine
 PLUGIN = """
 import os
 import threading
@@ -136,7 +136,7 @@ def words(answer: Any) -> Any:
 
 
 def here(made: GuardedPlugin, method: str, name: str, cluster: SchedulerCache) -> list[Any]:
-    """Return the plugin's result for each node, computed in this process."""
+    """Return the plugin's result for each node, computed in the main process."""
     state, wanted, answers = CycleState(), subject(name), []
     getattr(made, "pre_filter")(state, wanted, cluster)  # noqa: B009 - a guarded plugin's methods are set one by one
     for row in cluster.table.order.tolist():
@@ -160,7 +160,7 @@ def test_answers_are_the_same_as_without(
 ) -> None:
     expected = here(plugin(tmp_path, cluster, None), method, name, cluster)
     made = plugin(tmp_path, cluster, processes)
-    for _ in range(2):  # the second time from what the process knows
+    for _ in range(2):  # the second time from the worker's cached data
         assert list(map(words, elsewhere(made, method, name, cluster))) == list(map(words, expected))
 
 

@@ -1,4 +1,4 @@
-"""Admission plugins from plugin files: what they refuse, what they do wrong, and how they are switched."""
+"""Tests of admission plugins in plugin files: rejections, faults, and switching them on and off."""
 
 import threading
 from collections.abc import Callable
@@ -151,7 +151,7 @@ def test_a_plugin_that_hangs_is_left_and_not_asked_again_until_it_is_back() -> N
     store = store_with(validate, 0.05, kinds=("Pod",))
     answer = [""]
     try:
-        # A call whose thread comes too late is not begun, and hangs nowhere: the next one is made.
+        # A call whose thread starts too late is skipped; repeat it until a call hangs.
         while "an earlier call has not returned yet" not in answer[-1]:
             with pytest.raises(AdmissionPluginFailed) as refused:
                 store.create(pod("a"))

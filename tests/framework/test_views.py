@@ -1,4 +1,4 @@
-"""The read-only views that out-of-tree plugins get."""
+"""Tests of the read-only views for out-of-tree plugins."""
 
 import numpy as np
 

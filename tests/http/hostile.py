@@ -1,6 +1,6 @@
-"""Clients that send arbitrary bytes: valid and invalid requests of all kinds, changed at random, cut, or incomplete.
+"""Clients that send arbitrary bytes: valid and invalid requests, changed at random, truncated, or incomplete.
 
-Everything comes from a `random.Random`, so a seed names a conversation.
+A seed of `random.Random` determines the whole conversation.
 """
 
 import json
@@ -86,7 +86,7 @@ _METHODS: Final = ("GET", "GET", "GET", "POST", "POST", "PUT", "PATCH", "DELETE"
 
 @attrs.frozen
 class Conversation:
-    """Pieces that a client sends; it then hangs up without reading, or waits for the end."""
+    """Pieces that a client sends before it hangs up without reading, or waits for the end."""
 
     pieces: Sequence[bytes]
     messages: int
@@ -147,7 +147,7 @@ def _message(chance: random.Random) -> bytes:
             at = chance.randint(0, len(body))
             parts = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:at], body[at:]) if part)
             return head + b"\r\nTransfer-Encoding: chunked\r\n\r\n" + parts + b"0\r\n\r\n"
-        case 1 if body:  # in chunks of another length than they say
+        case 1 if body:  # chunks with wrong lengths
             return head + b"\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body) + 3, body)
         case 2:
             return head + b"\r\nContent-Length: 99999999999\r\n\r\n" + body

@@ -1,6 +1,6 @@
-"""HTTP/1.1 messages: the parsed requests do not depend on how the bytes are split, and all sizes are limited.
+"""Tests of HTTP/1.1 messages: the parsed requests do not depend on how the bytes are split, and all sizes are limited.
 
-KSCHEDD_FUZZ names how many random messages are tried (2,000).
+KSCHEDD_FUZZ sets the number of random messages (default: 2,000).
 """
 
 import os
@@ -30,7 +30,7 @@ CHUNKED = b"PUT /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\
 
 
 def read_all(data: bytes, cuts: list[int], **limits: int) -> tuple[list[HttpRequest], HttpFault | None]:
-    """All requests in the data, given cut at these places, and the fault that ended it."""
+    """Return all requests in the data, which arrives cut at these offsets, and the fault that ended the connection."""
     reader = RequestReader(**limits)
     found: list[HttpRequest] = []
     for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
@@ -43,7 +43,7 @@ def read_all(data: bytes, cuts: list[int], **limits: int) -> tuple[list[HttpRequ
 
 
 def _taken(reader: RequestReader) -> tuple[list[HttpRequest], HttpFault | None]:
-    """Return the complete requests of a reader, and the fault after them."""
+    """Return the complete requests of a reader, and the fault after them if any."""
     found: list[HttpRequest] = []
     try:
         while (request := reader.next_request()) is not None:

@@ -1,4 +1,7 @@
-"""The server over streams in memory: order, slow and half-open clients, bodies in pieces. Time is a mock clock."""
+"""Tests of the server over streams in memory: order, slow and half-open clients, bodies in pieces.
+
+Time is a mock clock.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -29,7 +32,7 @@ ServerStream = trio.StapledStream[Any, MemoryReceiveStream]
 
 
 class MemoryListener(trio.abc.Listener[ServerStream]):
-    """A listener whose clients are in this process."""
+    """A listener for clients in this process."""
 
     def __init__(self) -> None:
         self._send, self._receive = trio.open_memory_channel[ServerStream](10)
@@ -41,7 +44,7 @@ class MemoryListener(trio.abc.Listener[ServerStream]):
         return trio.StapledStream(there, answers)
 
     async def take(self, stream: ServerStream) -> None:
-        """Another client of the server."""
+        """Connect another client."""
         await self._send.send(stream)
 
     async def accept(self) -> ServerStream:
@@ -80,7 +83,7 @@ async def answer_until_closed(client: ClientStream) -> bytes:
 
 
 async def answer(client: ClientStream, until: bytes) -> bytes:
-    """Return the received data, up to these bytes."""
+    """Return the received data up to and including these bytes."""
     found = b""
     while until not in found:
         data = await client.receive_some()
@@ -268,7 +271,7 @@ async def test_who_goes_away_as_what_is_sent_ends_ends_only_that_connection() ->
 
 
 async def test_who_reads_nothing_is_dropped(autojump_clock: trio.testing.MockClock) -> None:
-    """A stream that blocks longer than its time limit is closed."""
+    """Close a stream that blocks longer than its time limit."""
 
     async def stuck() -> None:
         await trio.sleep_forever()
@@ -328,7 +331,7 @@ async def test_shut_down_ends_streams_in_order_and_takes_nothing_new(autojump_cl
 
 @attrs.define(eq=False)
 class StuckSendStream(trio.abc.SendStream):
-    """Takes a part of what has `at` in it, and then nothing more of it."""
+    """A stream that blocks within the first data that contains `at`."""
 
     at: bytes
     taken: bytearray = attrs.field(factory=bytearray)
@@ -350,7 +353,7 @@ class StuckSendStream(trio.abc.SendStream):
 
 
 async def test_shut_down_within_a_chunk_sends_nothing_into_it(autojump_clock: trio.testing.MockClock) -> None:
-    """A client that reads slowly would take the end of the body for a part of the chunk."""
+    """Send nothing: a slow client would read an error as part of the chunk."""
 
     async def stream(send: Send) -> None:
         await send(b"one")
@@ -462,7 +465,7 @@ async def test_of_many_clients_that_go_at_once_few_connections_end_in_one_iterat
     assert 0 < ends.most <= ENDS_AT_ONCE
 
 
-# Clients without credentials
+# Clients without credentials.
 
 ASKED = b"GET /a HTTP/1.1\r\nHost: h\r\nAuthorization: good\r\n\r\n"
 
@@ -491,7 +494,7 @@ async def test_a_refusal_does_not_wait_for_the_body(autojump_clock: trio.testing
         answered = await answer_until_closed(client)
         assert answered.startswith(b"HTTP/1.1 401")
         assert b"Connection: close" in answered
-        assert trio.current_time() - start <= 1  # it may still read what is on its way
+        assert trio.current_time() - start <= 1  # The client may still read data in transit.
 
 
 async def test_a_refusal_that_is_read_whole_leaves_the_connection_open() -> None:
@@ -523,13 +526,13 @@ async def test_half_bodies_of_unauthenticated_clients_hold_no_place_for_large_on
             unknown = await fixture.connect()
             await unknown.send_all(posted(1 << 20) + b"x" * (300 << 10))
         client = await fixture.connect()
-        size = 300 << 10  # more than is read before a place is asked for
+        size = 300 << 10  # more than the server reads before it waits for a free slot
         await client.send_all(posted(size, b"Authorization: good") + b"x" * size)
         assert (await answer(client, b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
 
 
 def user_named(request: HttpRequest, peer: Peer) -> str | None:
-    """Return the last word of the Authorization header as the user: one user may have several tokens."""
+    """Return the last word of the Authorization header as the user; one user may have several tokens."""
     return request.headers.get("authorization", "").rpartition(" ")[2] or None
 
 
@@ -540,7 +543,7 @@ async def test_half_bodies_of_one_user_keep_out_no_other(autojump_clock: trio.te
             await greedy.send_all(posted(1 << 20, b"Authorization: %d greedy" % number) + b"x" * (80 << 10))
         await trio.testing.wait_all_tasks_blocked()
         client = await fixture.connect()
-        size = 300 << 10  # more than is read before a place is asked for
+        size = 300 << 10  # more than the server reads before it waits for a free slot
         await client.send_all(posted(size, b"Authorization: good") + b"x" * size)
         assert (await answer(client, b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
 

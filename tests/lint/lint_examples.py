@@ -1,4 +1,4 @@
-"""The examples of the rules of `kschedd lint` (examples.yaml), and what the rules find in them."""
+"""The examples of the rules of `kschedd lint` (examples.yaml), and the findings in them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,10 @@ FILE = Path(__file__).with_name("examples.yaml")
 
 @attrs.frozen
 class LintExample:
-    """A form in which the rule has a finding, and one without. `whole`: they are all objects of a cluster."""
+    """A manifest in which the rule has a finding, and one without.
+
+    `whole`: the manifests are all objects of a cluster.
+    """
 
     code: str
     bad: str
@@ -27,7 +30,7 @@ class LintExample:
 
     @property
     def releases(self) -> tuple[Release, Release | None]:
-        """A release in which the rule has a finding, or two between which an upgrade has one."""
+        """A release with a finding, or two between which an upgrade has one."""
         rule = BY_CODE[self.code]
         for minor in range(OLDEST.minor, NEWEST.minor + 1):
             if rule.era(Release(minor, 9)).level != "fine":
@@ -42,7 +45,7 @@ def examples() -> list[LintExample]:
 
 
 def manifest(text: str) -> str:
-    """Return the text as objects: a spec alone becomes a pod."""
+    """Return the objects of the text; a spec alone becomes a pod."""
     if "kind:" in text:
         return text
     if not text.startswith("{"):

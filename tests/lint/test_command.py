@@ -1,4 +1,4 @@
-"""`kschedd lint` on the command line: its input, its forms, what is ignored, and its exit statuses."""
+"""Tests of the command `kschedd lint`: its input, output formats, ignored rules and exit statuses."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The cost of lint grows with the number of objects, also for rules that look up other objects."""
+"""Tests that the cost of lint is proportional to the number of objects, also for rules that look up other objects."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""docs/LINT.md is the page of the rules, and each link of a finding leads to a section of it."""
+"""Tests that docs/LINT.md is current, and that the link of each finding leads to one of its sections."""
 
 from pathlib import Path
 

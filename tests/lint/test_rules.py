@@ -1,4 +1,4 @@
-"""The rules of `kschedd lint`: each has an example with a finding, and one without."""
+"""Tests that each rule of `kschedd lint` has an example with a finding and one without."""
 
 import json
 import os
@@ -68,7 +68,7 @@ ODD: list[Any] = [None, True, 0, -1, 2**70, 1.5, "", "x", "a/b/c", [], [None], [
 
 
 def mutated(value: Any, draw: random.Random) -> Any:
-    """Return the value with some part replaced by something of another type."""
+    """Return the value with one part replaced by a value of another type."""
     if isinstance(value, dict) and value and draw.random() < 0.9:
         key = draw.choice(list(value))
         return {**value, key: mutated(value[key], draw)}

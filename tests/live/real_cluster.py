@@ -1,4 +1,4 @@
-"""A cluster for an external scheduler: a cluster of kschedd, served over HTTP, whose own scheduler schedules no pod."""
+"""A cluster of kschedd served over HTTP for an external scheduler; its own scheduler schedules no pod."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -30,7 +30,7 @@ UNBOUNDED = ClientConnection(qps=-1)
 
 @attrs.frozen(eq=False)
 class Real(Origin):
-    """Its controllers and kubelets run; `stop` ends it and its server."""
+    """A cluster whose controllers and kubelets run; `stop` ends it and its server."""
 
     async def is_bound(self, *names: str) -> bool:
         found = [await self.cluster.store.find("Pod", "default", name) for name in names]
@@ -49,7 +49,7 @@ def real_cluster(port: int = 0) -> AbstractAsyncContextManager[Real]:
 
 @attrs.frozen(eq=False)
 class Scheduler:
-    """Scheduler of the real cluster."""
+    """A scheduler connected to the real cluster."""
 
     cluster: LiveCluster
     mirror: MirrorActor

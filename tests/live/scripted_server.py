@@ -1,4 +1,4 @@
-"""An HTTP server with scripted answers: an empty cluster except for the scripted requests."""
+"""An HTTP server of an empty cluster, with scripted answers to some requests."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,7 +16,7 @@ EMPTY: Raw = {"metadata": {"resourceVersion": "1"}, "items": []}
 
 @attrs.frozen(eq=False)
 class ServedRequest:
-    """A request: `plural` is the last word of the path; whatever else is to be answered is written to `stream`."""
+    """A request: `plural` is the last word of the path; a script may write more to `stream`."""
 
     method: str
     path: str
@@ -39,13 +39,13 @@ class ServedRequest:
         await self.answer({"kind": "Status", "message": why, "code": status}, status)
 
     async def tell(self, *events: object) -> None:
-        """Send the beginning of a watch; its body ends with the connection."""
+        """Send the beginning of a watch; its body ends when the connection closes."""
         text = "".join(json.dumps(event) + "\n" for event in events)
         await self.stream.send_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + text.encode())
 
 
 async def nothing_happens(request: ServedRequest) -> None:
-    """Serve an empty cluster in which nothing happens."""
+    """Serve an empty, unchanging cluster."""
     if request.watches:
         await request.tell()
         await trio.sleep_forever()

@@ -1,4 +1,4 @@
-"""A mirror of a server that misbehaves: its answers are never trusted beyond their content."""
+"""Tests of a mirror of a server that misbehaves."""
 
 import base64
 import gc
@@ -144,7 +144,7 @@ async def test_what_can_no_longer_be_held_is_let_go(tmp_path: Path) -> None:
 
 
 async def test_what_it_may_not_see_ends_no_other_request(tmp_path: Path) -> None:
-    """Each rejection arrives while the other requests are being answered."""
+    """Send each rejection while the other requests are being answered."""
     listing, refused = trio.Event(), trio.Event()
 
     async def script(request: ServedRequest) -> None:
@@ -189,7 +189,7 @@ async def test_a_watch_that_ends_at_once_is_not_begun_again_at_once(
 
         await until(all_have_begun)
         for _ in range(20):
-            await mirror.server.page(PODS)  # time for others to ask as well
+            await mirror.server.page(PODS)  # time for the other requests
         assert set(begun.values()) == {1}
 
 
@@ -197,7 +197,7 @@ async def test_two_watches_that_are_answered_and_fail_do_not_wake_one_another_at
     tmp_path: Path, mock_clock: MockClock
 ) -> None:
     server = await ApiServer.connect(str(kubeconfig(tmp_path, "http://there")))
-    mock_clock.autojump_threshold = 0  # from here on: it would jump past the thread in which this connects
+    mock_clock.autojump_threshold = 0  # only now: while the mirror connects in a thread, the clock would jump
     watched: list[float] = []
 
     async def answered_and_fails(resource: ServedResource, since: str) -> AsyncIterator[list[Raw]]:
@@ -309,7 +309,7 @@ async def test_a_server_that_goes_while_a_body_is_sent_leaves_nothing_behind(tmp
             async with connection.request(ServerRequest("POST", "api/v1/pods", body="a" * (32 << 20))):
                 raise AssertionError("nothing was answered")
         await connection.aclose()
-    gc.collect()  # a generator that was not closed would warn here
+    gc.collect()  # an unclosed generator would warn here
 
 
 async def test_credentials_that_are_refused_are_told(tmp_path: Path) -> None:
@@ -360,7 +360,7 @@ async def test_a_mirror_can_be_served_over_http(tmp_path: Path) -> None:
 async def test_a_list_that_is_refused_once_is_asked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    """Status 410: a page of the list was requested too late."""
+    """Reject a page of the list with status 410 because the request came too late."""
     monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 0.0)
     refused: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Volumes and devices of a real cluster: claims are written there by the versions that they have there."""
+"""Tests of the claims of a real cluster: a write must contain the object's version in that cluster."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which Events are written."""
+"""Tests of which Events are written."""
 
 from typing import Any
 

@@ -47,7 +47,7 @@ def test_a_lease_that_is_not_there_is_created() -> None:
 
 
 def test_a_lease_of_another_is_taken_when_no_renewal_was_seen_for_its_duration() -> None:
-    """The observer's own clock decides; the times in the Lease are ignored."""
+    """Compare only times of the observer's own clock; ignore the times in the Lease."""
     one = election()
     one.observe(lease("other"), 100)
     assert not one.may_take(100)
@@ -167,7 +167,7 @@ async def test_another_takes_over_when_the_first_is_killed(tmp_path: Path) -> No
         async with scheduler_of(tmp_path, real.port, short) as first:
             await until(first.leads)
             identity = first.remote.leader.election.identity
-            first.remote.leader.election.stop()  # so that it does not let the lease go
+            first.remote.leader.election.stop()  # so that it does not release the lease
         assert (await the_lease(real))["holderIdentity"] == identity
         async with scheduler_of(tmp_path, real.port, QUICK) as second:
             await real.cluster.store.create(pod("a"))

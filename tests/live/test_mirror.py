@@ -1,4 +1,4 @@
-"""A mirror of a cluster: here of kschedd's REST API, whose answers are verified by recorded conversations."""
+"""Tests of a mirror of a cluster: here of kschedd's REST API, whose answers recorded conversations verify."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
@@ -48,7 +48,7 @@ PODS = ServedResource("Pod", "v1", "pods")
 
 @attrs.frozen(eq=False)
 class Origin:
-    """The cluster that is mirrored, with its scheduler and kubelets, and a node; `stop` ends it and its server."""
+    """The mirrored cluster, with its scheduler, kubelets and one node; `stop` ends it and its server."""
 
     cluster: LiveCluster
     port: int
@@ -75,7 +75,7 @@ async def serve(made: Callable[..., OriginT], port: int, parts: Raw, task_status
 
 @asynccontextmanager
 async def served(made: Callable[..., OriginT], port: int, **parts: Any) -> AsyncIterator[OriginT]:
-    """`parts`: of the cluster, as `cluster_actors` takes them."""
+    """`parts`: as `cluster_actors` takes them."""
     async with trio.open_nursery() as nursery:
         begun: OriginT = await nursery.start(partial(serve, made, port, parts))
         yield begun
@@ -106,7 +106,7 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def standing(cluster: LiveCluster) -> dict[tuple[str, str, str], Raw]:
-    """All that is there, but for the versions, which are each cluster's own."""
+    """Return all objects without their resource versions, which differ between clusters."""
     found = {}
     for kind in MIRRORED:
         for obj in await cluster.store.list(kind):
@@ -225,7 +225,7 @@ async def test_what_a_server_no_longer_knows_is_listed_again(tmp_path: Path, mon
     async with origin(0, "watch-history=1000") as real:
         async with await _connected(tmp_path, real) as server:
             first = await server.page(PODS)
-            for number in range(2100):  # more than is kept, and is dropped in one step
+            for number in range(2100):  # more than the number of kept events, and deleted in one step
                 await real.cluster.store.patch("Node", "", "n1", {"metadata": {"labels": {"n": str(number)}}})
             with pytest.raises(HistoryLost):
                 async for _ in server.watch(PODS, first.version):
@@ -376,7 +376,7 @@ async def test_an_event_may_come_in_pieces() -> None:
 
 
 class _Saying(ServerConnection):
-    """Answers every request with these bytes."""
+    """A server that answers every request with the same bytes."""
 
     def __init__(self, *pieces: bytes) -> None:
         self._pieces = pieces

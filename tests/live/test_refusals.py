@@ -1,4 +1,4 @@
-"""Writes that a server refuses, does not answer, or does without saying so: each pod is bound, and bound once."""
+"""Tests of writes that a server rejects, does not answer, or executes without an answer: each pod is bound once."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -30,9 +30,9 @@ Answer = Callable[["OnePod", ServedRequest], Awaitable[None]]
 
 @attrs.define(eq=False)
 class OnePod:
-    """A cluster of one node and one pod, which answers the first bindings from a list, and executes later ones.
+    """A cluster of one node and one pod; its answers to the first bindings come from a list, later bindings succeed.
 
-    A pod has one node: a binding of one that has is refused, as it is by any API server.
+    It rejects a binding of a bound pod, as any API server does.
     """
 
     answers: list[Answer]
@@ -234,7 +234,7 @@ def json_text(body: Any) -> str:
 
 
 async def test_a_slow_server_keeps_nobody_from_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pods wait in the queue then; so far the scheduler waited to hand on its decisions, and answered nothing."""
+    """Leave pods in the queue while the server is slow; the scheduler must still answer requests."""
     monkeypatch.setattr("kschedd.live.binding._UNDER_WAY", 8)
     answering = trio.Event()
 
@@ -260,7 +260,7 @@ async def test_a_slow_server_keeps_nobody_from_asking(tmp_path: Path, monkeypatc
             for _ in range(3):
                 await trio.testing.wait_all_tasks_blocked(0.01)
                 counts = await scheduler.cluster.queue.query(lambda owner: owner.queue.counts())
-                # Some are popped, and some are asked for, before it is known how many are under way.
+                # Some are popped, and some requested, before the number of running attempts is known.
                 assert await waiting() <= 2 * MOST_POPPED + 8
                 assert 0 < sum(counts.values()) <= len(names)
             answering.set()

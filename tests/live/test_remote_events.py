@@ -1,4 +1,4 @@
-"""Events of a real cluster hold nothing up."""
+"""Tests that writing Events to a real cluster delays nothing."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

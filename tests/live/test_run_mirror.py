@@ -1,4 +1,4 @@
-"""`kschedd run --mirror` and `--schedule`: the flags that they can be combined with."""
+"""Tests of `kschedd run --mirror` and `--schedule`, and the flags that can be combined with them."""
 
 import pytest
 

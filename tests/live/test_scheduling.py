@@ -1,4 +1,4 @@
-"""The pods of a real cluster are scheduled: here of a cluster of kschedd, served over HTTP."""
+"""Tests that the pods of a real cluster are scheduled: here of a cluster of kschedd served over HTTP."""
 
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ async def test_what_fits_nowhere_is_told_there(tmp_path: Path) -> None:
         event = await reported(real, "FailedScheduling", "a")
         assert event["note"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
-        async def is_told() -> bool:  # beside the event, by a request of its own
+        async def is_told() -> bool:  # by a request of its own, apart from the event
             notices = await condition(real, "a", "PodScheduled")
             return notices is not None and (notices["status"], notices["reason"]) == ("False", "Unschedulable")
 

@@ -1,4 +1,4 @@
-"""Writes that depend on a version: what is held here may be behind what is there."""
+"""Tests of writes that depend on a version: the copy in the mirror may be older than the object in the cluster."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ VOLUME = ("PersistentVolume", "", "disk")
 
 @attrs.frozen(eq=False)
 class Held:
-    """Objects held here, as they were when they were copied."""
+    """Copies of objects."""
 
     objects: dict[tuple[str, str, str], Object]
 

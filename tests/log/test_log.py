@@ -1,4 +1,4 @@
-"""The log of what happened: what it keeps, how it is read, and that it forgets all of an entry at once."""
+"""Tests of the log's retention, of queries, and that an entry is removed from all indexes at once."""
 
 from random import Random
 
@@ -160,7 +160,7 @@ def test_one_can_follow_what_was_told_since() -> None:
 
 def test_a_number_of_another_log_or_of_before_what_is_kept_does_not_do_to_follow_from() -> None:
     log = Log(2, "this")
-    log.extend([failed(name, float(at)) for at, name in enumerate("abac")])  # b, whose number was 2, is forgotten
+    log.extend([failed(name, float(at)) for at, name in enumerate("abac")])  # removes b's second entry
     events = log.events
     assert [number for number in range(6) if events.reaches_back_to(number, "this")] == [2, 3, 4]
     assert events.reaches_back_to(2, None)

@@ -1,4 +1,4 @@
-"""Entries of managedFields: what of client-side apply becomes a server-side applier's."""
+"""Tests of entries of managedFields: fields of client-side apply that become a server-side applier's."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sets of fields: their algebra, their order, and how they are written."""
+"""Tests of sets of fields: their operations, order and serialization."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Values through their schema: faults in upstream's words, merging of lists, comparison."""
+"""Tests of values with a schema: upstream's error messages, merging of lists, comparison."""
 
 from typing import Any
 

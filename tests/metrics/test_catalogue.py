@@ -82,11 +82,11 @@ KUBE_SCHEDULER = [
     ("kube_pod_resource_request", "gauge", OF_POD, (), "STABLE"),
     ("kube_pod_resource_limit", "gauge", OF_POD, (), "STABLE"),
 ]
-#: Since 1.37, and counted for PodGroups and preemptions only
+#: Only since 1.37, and counted for PodGroups and preemptions only.
 GROUPS = {
     row[0] for row in KUBE_SCHEDULER if any(part in row[0] for part in ("podgroup", "workload", "_pdb_", "placement"))
 }
-#: nothing in the run below comes to these, for certain
+#: metrics that the run below does not count
 NOT_COUNTED = {
     "scheduler_batch_attempts_total",
     "scheduler_batch_cache_flushed_total",
@@ -151,7 +151,7 @@ async def test_what_is_scraped_after_a_busy_run() -> None:
         while not (await watch.event())["object"]["status"].get("conditions", [{}])[0].get("message"):
             pass
         await api.create(PODS, sized("preempts", "5", priorityClassName="urgent"))
-        # The victims go on terminating, since no kubelet runs; a further node helps.
+        # The victims keep terminating, since no kubelet runs; another node is needed.
         while not (await watch.event())["object"]["status"].get("nominatedNodeName"):
             pass
         await api.create("/api/v1/nodes", node("n3"))

@@ -1,4 +1,4 @@
-"""Instruments and their text: what is counted is what is shown."""
+"""Tests of instruments and their text format."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_series_at_hand_that_saw_nothing_is_not_shown() -> None:
 
 
 def test_bounds_are_those_of_upstream_to_the_last_digit() -> None:
-    """Other tools match series by the text of `le`, and 0.00001 · 1.5 is not 0.000015 in floating point."""
+    """Compare the text of `le`, by which other tools match series; 0.00001 · 1.5 is not 0.000015 in floating point."""
     assert exponential(0.00001, 1.5, 3) == (1e-05, 1.5000000000000002e-05, 2.2500000000000005e-05)
 
 

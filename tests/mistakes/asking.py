@@ -1,4 +1,4 @@
-"""What `explain` answers to a planted mistake, and its remedy's commands as a scenario runs them."""
+"""The answer of `explain` to a planted mistake, and its remedy's commands as a scenario runs them."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from tests.mistakes.mistake_files import Mistake, Step
 
 
 def answer(mistake: Mistake, cluster: ScenarioCluster) -> dict[str, Any]:
-    """Return what `explain -o json` says."""
+    """Return the output of `explain -o json`."""
     result = cluster.execute(f"explain {mistake.expect.ask} -n {mistake.expect.namespace} -o json", "")
     assert result.status == 0, result.text
     found: dict[str, Any] = json.loads(result.text)
@@ -16,7 +16,7 @@ def answer(mistake: Mistake, cluster: ScenarioCluster) -> dict[str, Any]:
 
 
 def step(command: str) -> Step:
-    """Return a command of a remedy, which is for a shell, as a scenario runs it."""
+    """Return a remedy's shell command in the form of a scenario's."""
     line, _, given = command.partition("\n")
     words = line.removesuffix(" <<'EOF'").removeprefix("kschedd ")
     return Step(words, given.removesuffix("\nEOF"))

@@ -1,6 +1,6 @@
-"""The harm that a command would do, by the names that the `never` fields of mistake files use.
+"""The kinds of harm that a command can do, by their names in the `never` field of mistake files.
 
-The rules read commands only, as kubectl takes them, with the input that they are given.
+The rules read only the kubectl command and its input.
 """
 
 import re
@@ -35,7 +35,7 @@ _DELETED: Final = {
     "resourcequota": ("delete-quota",),
     "limitrange": ("delete-limit-range",),
 }
-#: Verb and kind, and what the rest of the command contains, for each harm.
+#: For each harm: verb, kind, and a required text in the rest of the command.
 _CHANGES: Final = (
     ("relabel-node", r"(label|annotate) node|patch node .*labels"),
     ("relabel-pod", r"label pod|patch pod .*labels"),
@@ -53,7 +53,7 @@ _CHANGES: Final = (
 
 
 def harms(mistake: Mistake, step: Step) -> frozenset[str]:
-    """Return the names of all harm that the command does, whether the file forbids it or not."""
+    """Return the names of all harm that the command does."""
     return frozenset(_harms(mistake, step))
 
 
@@ -61,7 +61,7 @@ def _harms(mistake: Mistake, step: Step) -> Iterator[str]:
     words = [word for word in shlex.split(step.command) if word not in ("kubectl", "kschedd")]
     verb, *rest = words
     named = [kind.lower() for kind in (word.partition("/")[0] for word in rest) if kind]
-    kinds = [_singular(kind) for kind in named[:2]]  # `rollout restart deployment/web` names its kind second
+    kinds = [_singular(kind) for kind in named[:2]]  # `rollout restart deployment/web` has the kind as its second word
     text = " ".join([verb, kinds[0] if kinds else "", *rest[1:], step.given]).replace("\n", " ")
     yield from (name for name, rule in _CHANGES if re.search(rule, text))
     if verb == "delete" and kinds:
@@ -92,6 +92,6 @@ def _tolerated(text: str) -> set[str]:
 
 
 def _names(words: list[str], kind: str, requests: str) -> bool:
-    """Return whether the command names the asked workload."""
+    """Return whether the command names the workload in question."""
     asked_kind, _, name = requests.partition("/")
     return kind == asked_kind and any(word in (name, f"{word.partition('/')[0]}/{name}") for word in words)

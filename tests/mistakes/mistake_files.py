@@ -1,6 +1,6 @@
-"""Mistake files: a cluster with one planted mistake, and the answer that an experienced engineer gives.
+"""Mistake files: a cluster with one planted mistake, and an experienced engineer's diagnosis.
 
-`examples/mistakes/README.md` documents the form. A file holds an expectation, generators of nodes, and manifests.
+`examples/mistakes/README.md` documents the format. A file holds an expectation, generators of nodes, and manifests.
 """
 
 import json
@@ -14,9 +14,9 @@ import yaml
 from kschedd.scenarios.commands import ScenarioCluster
 
 FOLDER: Final = Path(__file__).parents[2] / "examples/mistakes"
-#: Time that passes between the last step of a file and the question, and between a remedy and its judgment.
+#: Time between the last step of a file and the question, and between a remedy and its evaluation.
 WAIT: Final = "300s"
-#: Prefix of a command that is expected to fail.
+#: Prefix of a command that must fail.
 FAILS: Final = "fails "
 
 _EXPECT: Final = frozenset(
@@ -43,10 +43,11 @@ _NODES: Final = frozenset(
 
 @attrs.frozen
 class Expectation:
-    """The answer that `explain ASK` is to give.
+    """The expected answer of `explain ASK`.
 
-    `also`: codes of further causes that the answer has to name. `shows`: assertions that hold as long as the mistake
-    is there, besides missing replicas. `never`: remedies that do harm. `replicas`: a remedy may scale down to it.
+    `also`: codes of further causes that the answer must name. `shows`: assertions that hold as long as the mistake
+    exists, besides missing replicas. `never`: kinds of harm that a remedy must not do. `replicas`: the number of
+    replicas to which a remedy may scale down.
     """
 
     ask: str
@@ -63,7 +64,7 @@ class Expectation:
 
 @attrs.frozen
 class Step:
-    """`fails`: the command is expected to fail, such as a drain that gives up."""
+    """`fails`: the command must fail, such as a drain that times out."""
 
     command: str
     given: str = ""
@@ -72,7 +73,7 @@ class Step:
 
 @attrs.frozen
 class Mistake:
-    """A mistake file. `story` is its leading comment, `fix` the commands of a person who knows the cause."""
+    """A mistake file. `story` is the file's leading comment, `fix` the commands that solve the mistake."""
 
     file: Path
     story: str
@@ -82,7 +83,7 @@ class Mistake:
     steps: tuple[Step, ...]
 
     def build(self) -> ScenarioCluster:
-        """Return a cluster in virtual time that has the mistake for as long as `WAIT`."""
+        """Return a cluster in virtual time that has had the mistake for `WAIT`."""
         cluster = ScenarioCluster(self.file.parent)
         run(cluster, Step("apply", documents(self.nodes)))
         for step in self.steps:
@@ -92,18 +93,18 @@ class Mistake:
 
 
 class MistakeFileError(ValueError):
-    """A mistake file that does not have the documented form, or whose steps fail."""
+    """A mistake file with an invalid format, or whose steps fail."""
 
 
 def run(cluster: ScenarioCluster, step: Step) -> None:
-    """Run one step. Raises MistakeFileError if it fails, or does not fail where it should."""
+    """Run one step. Raises MistakeFileError if it fails unexpectedly, or succeeds where it must fail."""
     result = cluster.execute(step.command, step.given)
     if bool(result.status) != step.fails or result.unread:
         raise MistakeFileError(f"{step.command}: {result.text}")
 
 
 def load(file: Path) -> Mistake:
-    """Read a mistake file. Raises MistakeFileError if it does not have the documented form."""
+    """Read a mistake file. Raises MistakeFileError if the format is invalid."""
     text = file.read_text(encoding="utf-8")
     lines = text.splitlines()
     story = [
@@ -123,12 +124,12 @@ def load(file: Path) -> Mistake:
 
 
 def mistakes() -> list[Mistake]:
-    """Read all mistakes, in the order of their names."""
+    """Read all mistakes, sorted by name."""
     return [load(file) for file in sorted(FOLDER.glob("*.yaml"))]
 
 
 def _step(written: str) -> Step:
-    """Parse a command, which follows `fails` if it is expected to fail; the lines after it are its input."""
+    """Parse a command, which has the prefix `fails` if it must fail; the lines after it are its input."""
     command, _, given = written.strip().partition("\n")
     return Step(command.removeprefix(FAILS), given, command.startswith(FAILS))
 

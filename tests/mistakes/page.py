@@ -1,6 +1,6 @@
 """docs/CAUSES.md: the codes of causes, each with one example from the corpus.
 
-`python -m tests.mistakes.page > docs/CAUSES.md` writes it anew.
+`python -m tests.mistakes.page > docs/CAUSES.md` generates it.
 """
 
 import re
@@ -46,14 +46,14 @@ KINDS = {
 
 
 def sentences() -> Mapping[str, str]:
-    """Return the codes of the corpus with a sentence each."""
+    """Return each code in the corpus with a sentence."""
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
     section = page.partition("\n## Codes\n")[2].partition("\n## ")[0]
     return dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE))
 
 
 def examples() -> Mapping[str, tuple[str, str]]:
-    """Return by code the name of a file of the corpus, and the sentence of the cause that `explain` gives for it."""
+    """Return by code the name of a file of the corpus, and the cause that `explain` states for it."""
     found: dict[str, tuple[str, str]] = {}
     corpus = mistakes()
     wanted = [(each, {each.expect.code}) for each in corpus] + [(each, set(each.expect.also)) for each in corpus]

@@ -1,7 +1,8 @@
-"""The corpus in figures: for each half, how many causes are named, first remedies solve the mistake, and do harm.
+"""The score of `explain` on the corpus: for each half, the numbers of named causes, solved mistakes and harm done.
 
-`python -m tests.mistakes.score [FOLDER]` prints a table, and each file that is not right. `first-half.txt` in the
-folder names the files that were written from public reports before `explain` named causes; the second half is the rest.
+`python -m tests.mistakes.score [FOLDER]` prints a table, and each file with a wrong answer. `first-half.txt` in the
+folder names the files that were written from public reports before `explain` named causes; the other files are the
+second half.
 """
 
 import sys
@@ -17,7 +18,10 @@ from tests.mistakes.standing import displaced, standing
 
 @attrs.frozen
 class Score:
-    """`solved`: as the file expects: also where it expects no remedy. `harm`: what the first remedy does."""
+    """`solved`: the first remedy solves the mistake, or none is expected and none is given.
+
+    `harm`: the harm done by the first remedy.
+    """
 
     named: bool
     solved: bool
@@ -25,7 +29,7 @@ class Score:
 
 
 def scored(mistake: Mistake) -> Score:
-    """Ask about the mistake, and carry out the first remedy."""
+    """Ask about the mistake, and run the first remedy."""
     expect, cluster = mistake.expect, mistake.build()
     before = standing(cluster, expect.ask, expect.namespace)
     found = answer(mistake, cluster)

@@ -1,4 +1,4 @@
-"""The state of a cluster's pods, read through the public verbs: what a workload has, and what a change displaced."""
+"""The state of a cluster's pods, read with the public verbs: a workload's pods, and pods that a change displaced."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _KINDS |= {"job": "Job", "pod": "Pod", "node": "Node"}
 
 
 def read(cluster: ScenarioCluster, words: str) -> Any:
-    """Return the answer of `get WORDS -o json`."""
+    """Return the output of `get WORDS -o json`."""
     result = cluster.execute(f"get {words} -o json", "")
     assert result.status == 0, result.text
     return json.loads(result.text)
@@ -26,7 +26,10 @@ def read(cluster: ScenarioCluster, words: str) -> Any:
 
 @attrs.frozen
 class Standing:
-    """Pods of one workload and of all others. `pods`: (node, restarts) of those that hold a node, by their uid."""
+    """The pods of one workload, and all other pods.
+
+    `pods`: (node, restarts) of the bound pods, by their uid.
+    """
 
     wanted: int
     scheduled: int
@@ -40,7 +43,7 @@ class Standing:
 
 
 def standing(cluster: ScenarioCluster, ask: str, namespace: str) -> Standing:
-    """Read how the workload and the others stand."""
+    """Read the state of the workload's pods and of all others."""
     kind, _, name = ask.partition("/")
     pods = read(cluster, "pods -A")["items"]
     owners = {
@@ -67,7 +70,7 @@ def standing(cluster: ScenarioCluster, ask: str, namespace: str) -> Standing:
             restarts = sum(one.get("restartCount", 0) for one in pod["status"].get("containerStatuses", []))
             others[meta["uid"]] = (node, restarts)
     holding = [pod for pod in own if pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]]
-    if kind == "deployment":  # a rollout that is stuck keeps old pods: they are not what the template asks for
+    if kind == "deployment":  # a stuck rollout keeps old pods, which do not match the template
         holding = [pod for pod in holding if _controller(pod)[1] == _newest(cluster, namespace, name)]
     return Standing(_wanted(cluster, kind, name, namespace), len(holding), others, names, frozenset(pending))
 
@@ -94,7 +97,7 @@ def _belongs(
 ) -> bool:
     if kind == "Pod":
         return bool(pod["metadata"]["name"] == name)
-    if kind == "Node":  # which is to be drained: its pods are the ones that may move
+    if kind == "Node":  # The node is to be drained, so its pods may move.
         return bool(pod["spec"].get("nodeName") == name)
     owner = _controller(pod)
     return (kind, name) in (owner, owners.get((owner[0], pod["metadata"]["namespace"], owner[1])))

@@ -1,4 +1,4 @@
-"""Nodes that are grouped by their rejections without a verdict for each have the groups that the verdicts have."""
+"""Tests that grouping nodes by their rejections, without a verdict for each, gives the same groups as the verdicts."""
 
 from pathlib import Path
 from typing import Final

@@ -1,6 +1,7 @@
-"""`explain` is measured by the corpus: the cause that it names, and what comes of its first remedy.
+"""Tests of `explain` on the corpus: the cause that it names, and the effect of its first remedy.
 
-The remedy's commands are run on the cluster as a user would run them; what counts is the whole workload afterwards.
+The remedy's commands are run on the cluster as a user would run them; the state of the whole workload afterwards
+decides.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ FILES = [pytest.param(file, id=file.stem) for file in sorted(FOLDER.glob("*.yaml
 
 @attrs.define
 class ForksMade:
-    """Forks of one diagnosis. `first`: up to the first verified remedy; 0 if there is none."""
+    """Forks of one diagnosis. `first`: forks made up to the first verified remedy; 0 if there is none."""
 
     all: int = 0
     first: int = 0

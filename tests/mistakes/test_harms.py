@@ -1,4 +1,4 @@
-"""Commands that do harm are recognized, and no fix of a mistake file does what the file forbids."""
+"""Tests that harmful commands are recognized, and that no fix of a mistake file does harm that the file forbids."""
 
 import pytest
 

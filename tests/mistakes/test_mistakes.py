@@ -1,6 +1,6 @@
-"""The corpus of planted mistakes: each file is well formed, its mistake is real, and its fix solves it.
+"""Tests of the corpus of planted mistakes: each file is well formed, its mistake has its effect, and its fix solves it.
 
-These tests use nothing of `explain`: they prove the corpus that `explain` is measured by.
+These tests do not use `explain`, which the corpus evaluates.
 """
 
 import re
@@ -53,7 +53,7 @@ def test_the_first_half_consists_of_files() -> None:
 
 
 def symptoms(mistake: Mistake, cluster: ScenarioCluster) -> list[str]:
-    """Return the assertions of the file that do not hold."""
+    """Return the assertions of the file that fail."""
     findings = {line: cluster.expect(f"expect {line}") for line in mistake.expect.shows}
     return [f"{line}: {finding.found}" for line, finding in findings.items() if not finding.met]
 

@@ -1,4 +1,4 @@
-"""docs/CAUSES.md lists every code that a cause can have, with what `explain` says."""
+"""Tests that docs/CAUSES.md lists every code of a cause, with the sentence of `explain`."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ CAUSES = DOCS.parent / "kschedd" / "causes"
 
 
 def codes() -> Iterator[str]:
-    """Yield the codes that the modules of causes name: the first argument of a cause, or what it is chosen from."""
+    """Yield the codes in the modules of causes: the values that the first argument of a cause can have."""
     for file in sorted(CAUSES.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if (
@@ -26,7 +26,7 @@ def codes() -> Iterator[str]:
 
 
 def _values(node: ast.expr) -> Iterator[str]:
-    """Yield the texts that an expression can be, where it is a text or a choice between texts."""
+    """Yield the possible texts of an expression that is a text or a choice between texts."""
     if isinstance(node, ast.IfExp):
         yield from _values(node.body)
         yield from _values(node.orelse)

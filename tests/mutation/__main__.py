@@ -1,8 +1,9 @@
-"""Look for faults that a module's tests do not notice: `python -m tests.mutation --module kschedd/queue/backoff.py`.
+"""Look for faults that a module's tests do not detect: `python -m tests.mutation --module kschedd/queue/backoff.py`.
 
-Each mutant is the module with one small fault: a comparison flipped, a condition dropped, a number changed, a statement
-removed. The module's own test file is run with it, in a copy of the tree. Survivors are printed with line and fault;
-the exit status is 1 if there are any. Some survivors are no faults: they change what takes longer, or nothing at all.
+Each mutant is the module with one small fault: an inverted comparison, a dropped condition, a changed number, a removed
+statement. The module's own test file is run with the mutant, in a copy of the tree. Surviving mutants are printed with
+line and fault; the exit status is 1 if there are any. Some of them are not faults: they only change the running time,
+or nothing.
 """
 
 import argparse
@@ -19,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--module", required=True, help="path of the module, e.g. kschedd/queue/backoff.py")
     parser.add_argument("--tests", action="append", help="test file to run (default: the one named after the module)")
     parser.add_argument("--mutants", type=int, default=20, help="number of mutants to try (default: 20)")
-    parser.add_argument("--seed", type=int, default=1, help="which ones are drawn (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the draw (default: 1)")
     parser.add_argument("--line", type=int, help="try the mutants of this line only")
     parser.add_argument("--limit", type=float, default=900, help="stop after this many seconds (default: 900)")
     options = parser.parse_args(arguments)

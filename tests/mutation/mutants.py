@@ -1,7 +1,7 @@
-"""Mutants of a module: its text with one small fault, found by its syntax tree.
+"""Mutants of a module: its text with one small fault at a node of its syntax tree.
 
-A mutant replaces the text of one expression or statement, so that all other lines stay where they are. Annotations,
-docstrings, decorators, assertions, f-strings and names of types are left alone: no test can notice most of these.
+A mutant replaces one expression or statement, so that all other lines keep their numbers. Annotations, docstrings,
+decorators, assertions, f-strings and type names are not changed, since most such changes are undetectable.
 """
 
 import ast
@@ -37,7 +37,7 @@ _LEFT_ALONE = (ast.JoinedStr, ast.Assert, ast.Import, ast.ImportFrom, ast.Global
 
 @attrs.frozen
 class Mutant:
-    """One fault: the bytes from `start` to `end` of the text become `after`."""
+    """One fault: `after` replaces the bytes from `start` to `end` of the text."""
 
     line: int
     before: str
@@ -61,9 +61,9 @@ def mutants(text: str) -> list[Mutant]:
 
 
 def chosen(found: list[Mutant], count: int, seed: int) -> list[Mutant]:
-    """Return so many of the mutants, drawn by the seed, as far apart as the lines allow.
+    """Draw this many mutants by the seed, on as many different lines as possible.
 
-    A line gets its second mutant only when every line has one.
+    A line gets a second mutant only when every line has one.
     """
     random = Random(seed)
     by_line: dict[int, list[Mutant]] = {}
@@ -90,13 +90,13 @@ class _Finder:
         self._tree = ast.parse(text)
         lines = text.encode().splitlines(keepends=True)
         self._data = b"".join(lines)
-        self._types: set[ast.Tuple] = set()  # within brackets, where types are: `dict[str, int]`
+        self._types: set[ast.Tuple] = set()  # tuples within brackets of a type `dict[str, int]`
         self._begins = [0]  # of each line, in bytes
         for line in lines:
             self._begins.append(self._begins[-1] + len(line))
 
     def of_all(self) -> Iterator[Mutant]:
-        """Yield the mutants of all nodes that a test can notice."""
+        """Yield the mutants of all nodes that can affect a test."""
         waiting: list[ast.AST] = [self._tree]
         while waiting:
             node = waiting.pop()
@@ -166,7 +166,7 @@ class _Finder:
                     yield self._mutant(condition, "True")
 
     def _without(self, element: ast.expr) -> Mutant:
-        """Return the mutant that lacks one element of several, with the comma that follows or goes before it."""
+        """Return the mutant without one element of several, and without the comma before or after it."""
         start, end = self._place(element)
         data = self._data
         after = end
@@ -193,7 +193,7 @@ class _Finder:
 
 
 def _looked_at(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the child nodes in which a fault would be one of behavior."""
+    """Yield the child nodes in which a fault would change behavior."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "bases", "type_params"):
             continue
@@ -203,7 +203,7 @@ def _looked_at(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _names_types(node: ast.AST) -> bool:
-    """Return whether this only matters to type checkers."""
+    """Return whether this expression matters only to type checkers."""
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True

@@ -1,4 +1,4 @@
-"""Faults that are made in a module, and trials of them in a small tree."""
+"""Tests of mutants of a module, and of trials in a small tree."""
 
 from pathlib import Path
 

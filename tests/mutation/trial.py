@@ -1,7 +1,7 @@
-"""Trials of mutants: the tests of a module, run in a copy of the tree in which the module has a fault.
+"""Trials of mutants: a module's tests run in a copy of the tree in which the module has a fault.
 
-The tree that is worked in is only read. The copy has its compiled modules, so that each trial compiles one module. What
-a trial writes goes into the copy, too. Ends: the copy is deleted when the block is left.
+The working tree is only read. The copy includes compiled modules, so that each trial compiles one module only. A trial
+writes only to the copy. The copy is deleted at the end of the block.
 """
 
 import os
@@ -22,25 +22,25 @@ from tests.mutation.mutants import Mutant
 
 ROOT: Final = Path(__file__).parents[2]
 _COPIED: Final = ("kschedd", "repl", "tests", "docs", "examples", "profiles")
-_HALF_WRITTEN: Final = shutil.ignore_patterns("*.pyc.*")  # by other processes, and gone soon
-_SLOWER: Final = 5  # a trial that takes this many times as long as the tests without a fault counts as noticed
+_HALF_WRITTEN: Final = shutil.ignore_patterns("*.pyc.*")  # temporary files of other processes
+_SLOWER: Final = 5  # a trial that takes this many times the duration without a fault counts as detected
 _SHORTEST_S: Final = 20.0
 
 
 class AlreadyFailing(Exception):
-    """The module's tests fail although nothing was changed."""
+    """The module's tests fail although it has no fault."""
 
 
 @attrs.frozen
 class Copy:
-    """A copy of the tree, and the tests that are run in it."""
+    """A copy of the tree, and the tests to run in it."""
 
     root: Path
     module: str  # its path in the tree
     tests: Sequence[str]  # likewise
 
     def seconds_without_fault(self, limit_s: float) -> float:
-        """Run the tests without a fault; return the seconds that they took.
+        """Run the tests without a fault; return the duration in seconds.
 
         Raises AlreadyFailing.
         """
@@ -50,7 +50,7 @@ class Copy:
         return time.monotonic() - began
 
     def notices(self, mutant: Mutant, seconds_without: float) -> bool:
-        """Return whether the tests fail, or do not end, with this fault."""
+        """Return whether the tests fail, or time out, with this fault."""
         file = self.root / self.module
         original = file.read_text(encoding="utf-8")
         for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
@@ -62,7 +62,7 @@ class Copy:
             file.write_text(original, encoding="utf-8")
 
     def _run(self, limit_s: float) -> str:
-        """Run the tests; return the last line of their output where they failed, otherwise ""."""
+        """Run the tests; return the last line of their output if they fail, otherwise ""."""
         command = [
             sys.executable,
             "-m",
@@ -73,7 +73,7 @@ class Copy:
             "-p",
             "no:cacheprovider",
             "-p",
-            "no:kschedd",  # the plugin of this package, which a tree without it cannot load
+            "no:kschedd",  # kschedd's pytest plugin, which a tree without kschedd cannot load
             "-p",
             "no:xdist",
         ]
@@ -104,7 +104,7 @@ def _variables(root: Path) -> dict[str, str]:
 
 
 def _end_all_of(process: subprocess.Popen[str]) -> None:
-    """End the tests and the processes that they started, which are in one session."""
+    """End the tests and all processes of their session."""
     try:
         os.killpg(process.pid, 9)
     except ProcessLookupError:
@@ -114,7 +114,7 @@ def _end_all_of(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def copied(module: str, tests: Sequence[str], root: Path = ROOT) -> Iterator[Copy]:
-    """Copy the tree for the time of the block."""
+    """Copy the tree; delete the copy at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="kschedd-mutants-") as name:
         copy = Path(name) / "tree"
         copy.mkdir()
@@ -129,8 +129,8 @@ def copied(module: str, tests: Sequence[str], root: Path = ROOT) -> Iterator[Cop
 def files_testing(module: str, root: Path = ROOT) -> list[str]:
     """Return the test files of a module; none if its room has no tests.
 
-    They are the file named after the module, or after its folder and the module. Otherwise they are those files of the
-    room's tests that import the module, or all of these files if none imports the module.
+    These are the file named after the module, or after its folder and the module. If there is none, they are the room's
+    test files that import the module, or all of the room's if none imports it.
     """
     path = Path(module)
     beside = Path("tests", *path.parts[1:-1], f"test_{path.name}")

@@ -1,7 +1,7 @@
-"""Answers of the oracle: one process over many lines of JSON, and the answers by the ids of their inputs.
+"""The oracle's answers to lines of JSON, by the ids of their inputs, from as few processes as possible.
 
-A panic in a worker of kube-scheduler ends the process. The inputs are then halved until each one that does so is alone;
-its answer is missing.
+A panic in a worker of kube-scheduler ends the process. The inputs are then halved until each input that causes a panic
+is alone; its answer is missing.
 """
 
 import json
@@ -16,12 +16,12 @@ TRACE = "trace"
 
 
 def mode_of(record: Mapping[str, Any]) -> str:
-    """Return the oracle's mode for a record: a trace has operations, a case has one pod."""
+    """Return the oracle's mode for a record: `trace` if it has operations, else `case`."""
     return TRACE if "ops" in record else CASE
 
 
 def ask(oracle: str, mode: str, inputs: Sequence[Raw], *flags: str) -> dict[str, Raw]:
-    """Return the oracle's answers by id; an input that ends the oracle has none."""
+    """Return the oracle's answers by id, without those of inputs that end the oracle."""
     if not inputs:
         return {}
     lines = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in inputs)
@@ -36,7 +36,7 @@ def ask(oracle: str, mode: str, inputs: Sequence[Raw], *flags: str) -> dict[str,
 
 
 def _refused_traces(text: str) -> dict[str, Raw]:
-    """Return an answer for each trace that the oracle has refused on standard error: `"traces/1": the reason`."""
+    """Return an answer for each trace that the oracle has rejected on standard error: `"traces/1": the reason`."""
     found = {}
     for line in text.splitlines():
         name, colon, why = line.partition(": ")

@@ -1,7 +1,7 @@
 """A check of the oracle against earlier records: `python -m tests.oracle.check ORACLE FILE.jsonl.gz ...`.
 
-The oracle runs over recorded cases or traces, and its answers are compared with the recorded ones. Standard output has
-a line for each file, standard error a line for each record that differs; the exit status is 1 if any does.
+The oracle runs recorded cases or traces, and its answers are compared with the recorded ones. It prints a line for each
+file on standard output, and a line for each record that differs on standard error; the exit status is 1 if any does.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from kschedd.conformance.compare import differences
 from tests.oracle.answers import CASE, Raw, ask, mode_of
 
 SAME = "same"
-_SHOWN = 4  # differences of one record
+_SHOWN = 4  # number of differences shown per record
 
 
 def compared(record: Raw, answer: Raw | None) -> tuple[str, object]:
@@ -48,7 +48,7 @@ def _compared_case(record: Raw, answer: Raw) -> tuple[str, object]:
 
 
 def _in_order(step: Raw) -> Raw:
-    """Return the step with its deletions by name: older records list them in the order of their arrival."""
+    """Return the step with its deletions sorted by name, since older records have them in order of arrival."""
     attempts = [{**one, "deleted": sorted(one["deleted"])} if "deleted" in one else one for one in step["attempts"]]
     return {**step, "deleted": sorted(step["deleted"]), "attempts": attempts}
 

@@ -1,8 +1,8 @@
 """Golden records from inputs: `python -m tests.oracle.record ORACLE <inputs.jsonl >records.jsonl`.
 
-An input is kept only if kube-scheduler's answer does not depend on chance. Cases are run nine times or more, with one
-worker and with sixteen (`oracle case -plan`); traces are run nine times. The reasons for leaving inputs out are
-counted on standard error.
+An input is recorded only if kube-scheduler's answer is the same in all runs. Cases are run nine times or more, with one
+worker and with sixteen (`oracle case -plan`); traces are run nine times. The reasons for omitted inputs are counted on
+standard error.
 """
 
 import argparse
@@ -36,7 +36,7 @@ class Recorded:
 
 
 def record(oracle: str, inputs: Sequence[Raw], *flags: str, once: bool = False) -> Recorded:
-    """Return records of the inputs, which are all cases or all traces. `once`: take the answer of one run for each."""
+    """Return records of the inputs, which are all cases or all traces. `once`: make one run of each."""
     found = Recorded()
     for start in range(0, len(inputs), CHUNK):
         chunk = inputs[start : start + CHUNK]
@@ -63,7 +63,7 @@ def _cases(oracle: str, inputs: Sequence[Raw], flags: Sequence[str]) -> Recorded
 
 
 def _undetermined(answer: Raw) -> str:
-    """Return why the answer to a case is no record; "" if it is one."""
+    """Return the reason why a case's answer cannot be recorded, otherwise ""."""
     if answer.get("refused"):
         return f"{REFUSED}: {answer['refused']}"
     if answer.get("panic"):

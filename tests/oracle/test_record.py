@@ -1,4 +1,4 @@
-"""Recording and checking, with a program in the place of the oracle."""
+"""Tests of recording and checking, with a fake oracle."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Random small clusters for property tests: few nodes, labels and namespaces, so that pods meet often."""
+"""Random small clusters for property tests, with so few nodes, labels and namespaces that pods share them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -130,7 +130,7 @@ def pods(draw: st.DrawFn, name: str, on: str = "") -> Pod:
 
 @attrs.frozen
 class ScenarioCluster:
-    """A cluster and the plain lists it was made from, for rules written as loops."""
+    """A cluster and the lists from which it was made, for rules written as loops."""
 
     nodes: list[Node]
     pods: list[Pod]  # each on one of the nodes
@@ -142,7 +142,7 @@ class ScenarioCluster:
 
     @property
     def fullest(self) -> Node:
-        """The node with the most pods, where a what-if changes the most."""
+        """The node with the most pods."""
         return max(self.nodes, key=lambda node: len(self.on(node)))
 
 

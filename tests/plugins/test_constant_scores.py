@@ -1,4 +1,4 @@
-"""A plugin that says every node scores the same is right: asked node by node, it says so too."""
+"""Tests that a plugin which declares equal scores for all nodes also returns equal scores node by node."""
 
 from typing import Any
 

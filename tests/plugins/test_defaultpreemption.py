@@ -1,6 +1,6 @@
-"""DefaultPreemption: who may preempt, how far it looks, and what it wants written.
+"""Tests of DefaultPreemption: which pods may preempt, how many candidates it examines, and its writes.
 
-Which pods are the victims is the dry run's matter, and tested there.
+The tests of the dry run cover the choice of victims.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""DynamicResources: what pods with and without claims meet, what is kept, written, given back, and what wakes them."""
+"""Tests of DynamicResources: verdicts, reservations, writes, releases and hints for pods with and without claims."""
 
 import random
 import subprocess
@@ -48,7 +48,7 @@ GPU_CLASS = class_raw("gpu", f'device.driver == "{DRIVER}"')
 
 
 def pod(*claims: str, name: str = "p", uid: str = "", statuses: Any = None, template: str = "") -> Pod:
-    """Return a pod that names these claims, or that has them created from `template`."""
+    """Return a pod that refers to these claims, or whose claims are created from `template`."""
     entries = [
         {"name": c, "resourceClaimTemplateName": template} if template else {"name": c, "resourceClaimName": c}
         for c in claims
@@ -69,7 +69,7 @@ def claim(name: str, *requests: Any, meta: Any = None, **more: Any) -> Object:
 
 
 class ScenarioCluster:
-    """A cluster of two nodes with two GPUs each, the plugin on it, and a watch that is delivered by hand."""
+    """A cluster of two nodes with two GPUs each, the plugin, and a watch whose events the test delivers."""
 
     def __init__(self, *objects: Object, rules: Rules = V1_34.default_rules, **gates: bool) -> None:
         self.cluster = SchedulerCache()
@@ -96,7 +96,7 @@ class ScenarioCluster:
         return state
 
     def write(self, plan: Any) -> None:
-        """Do what a plan says, and let the cluster see it."""
+        """Execute a plan's writes, and deliver their events to the cluster."""
         for one in plan.writes:
             assert isinstance(one, Patch)
             current = self.cluster.get(one.kind, f"{one.namespace}/{one.name}")

@@ -1,4 +1,4 @@
-"""DynamicResources by the rules of 1.36: extended resources, binding conditions, scores."""
+"""Tests of DynamicResources by the rules of 1.36: extended resources, binding conditions, scores."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def asking(amount: str = "1", resource: str = "example.com/gpu") -> Pod:
 
 
 class DeviceCluster:
-    """Two nodes: n1 with two GPUs, n2 with a device plugin's."""
+    """Two nodes: n1 with two GPUs, n2 with the GPUs of a device plugin."""
 
     def __init__(self, *objects: Object) -> None:
         self.cluster = SchedulerCache()
@@ -55,7 +55,7 @@ class DeviceCluster:
         self.plugin = DynamicResources.from_args(DynamicResourcesArgs(), self.handle)
 
     def attempt(self, of: Pod) -> tuple[CycleState, list[Status | None]]:
-        """Return the state of an attempt, and the status of each node."""
+        """Return the state of an attempt, and each node's status."""
         state = CycleState()
         answer = self.plugin.pre_filter(state, of, self.cluster)
         if answer is not None:

@@ -1,6 +1,6 @@
-"""GangScheduling: who may enter the active queue, who waits at Permit, and which events wake a pod.
+"""Tests of GangScheduling: which pods enter the active queue, which wait at Permit, and which events wake a pod.
 
-The cases are those of kube-scheduler 1.36's table test (gangscheduling_test.go), told as facts.
+The cases are those of kube-scheduler 1.36's table test (gangscheduling_test.go).
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def group(
 
 
 class Gang:
-    """The plugin beside a cluster with these groups and pods."""
+    """The plugin in a cluster with these groups and pods."""
 
     def __init__(self, groups: list[Object], pods: list[Pod]) -> None:
         self.cluster = SchedulerCache()

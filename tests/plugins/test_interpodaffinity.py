@@ -1,4 +1,4 @@
-"""InterPodAffinity in columns says what the plain rule says node by node and pod by pod."""
+"""Tests that InterPodAffinity, computed in columns, gives the same results as the plain rule for each node and pod."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ Pair = tuple[str, str]
 
 @attrs.define
 class PlainFilter:
-    """Counts that upstream's PreFilter keeps: pods by (topology key, value)."""
+    """Counts of upstream's PreFilter: pods by (topology key, value)."""
 
     world: ScenarioCluster
     incoming: Pod
@@ -38,9 +38,9 @@ class PlainFilter:
     minded: Counter[Pair] = attrs.field(factory=Counter)
 
     def own_term_speaks(self, term: PodAffinityTerm, other: Pod) -> bool:
-        """Return whether an own term selects the other pod.
+        """Return whether one of the pod's own terms selects the other pod.
 
-        The term's selector selects among the existing namespaces, and is also evaluated for empty labels.
+        The term's namespace selector selects among the existing namespaces, and is also evaluated for empty labels.
         """
         merged = set(term.namespaces)
         selector = term.namespace_selector
@@ -100,7 +100,7 @@ def plain_filter(world: ScenarioCluster, incoming: Pod) -> PlainFilter:
 def plain_scores(
     world: ScenarioCluster, incoming: Pod, args: InterPodAffinityArgs, among: Sequence[Node]
 ) -> list[int] | None:
-    """Raw scores; None where upstream skips."""
+    """Return raw scores; None where upstream skips the plugin."""
     shape = incoming.signature
     if args.ignore_preferred_terms_of_existing_pods and not (shape.preferred_affinity or shape.preferred_anti_affinity):
         return None

@@ -1,4 +1,4 @@
-"""NodeName, NodeUnschedulable, NodePorts, NodeAffinity, ImageLocality: the rules, one by one."""
+"""Tests of the rules of NodeName, NodeUnschedulable, NodePorts, NodeAffinity and ImageLocality."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def cluster_of(*objects: Any) -> SchedulerCache:
 
 
 def rejected(plugin: Any, incoming: Pod, cluster: SchedulerCache) -> dict[str, str]:
-    """Node -> reason, of the nodes the plugin rejects."""
+    """Return the plugin's reasons by the name of the rejected node."""
     table = cluster.table
     codes = plugin.filter_rows(CycleState(), incoming, table, table.order)
     if codes is None:
@@ -188,7 +188,7 @@ def test_images_count_by_size_and_by_how_many_nodes_have_them() -> None:
     scores = ImageLocality.from_args(None, Handle(cluster)).score_rows(
         CycleState(), incoming, cluster.table, cluster.table.order
     )
-    # Half the nodes have it, so half its size counts: (500 - 23) of (1000 - 23) MiB.
+    # Half the nodes have the image, so half its size counts: (500 - 23) of (1000 - 23) MiB.
     assert scores.tolist() == [100 * (500 - 23) // (1000 - 23), 0]
 
 

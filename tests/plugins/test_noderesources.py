@@ -1,4 +1,4 @@
-"""NodeResourcesFit and NodeResourcesBalancedAllocation in columns say what the plain rules say node by node."""
+"""Tests that NodeResourcesFit and NodeResourcesBalancedAllocation give the same results as the plain rules."""
 
 import math
 from typing import Any
@@ -50,7 +50,7 @@ def pod(name: str, *containers: dict[str, str], on: str = "", **spec: Any) -> Po
 
 amounts = st.sampled_from(["0", "1", "2", "4"])
 requests = st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=4)
-# Amounts that do not fit an int64, or whose sums and products do not.
+# Amounts that do not fit into an int64, or whose sums or products do not.
 HUGE = ("0", "1", "4", "4e18", "9223372036854775807", "9223372036854775800", "8Ei", "5E", "12345678901234567k", "7e16")
 huge_requests = st.lists(
     st.dictionaries(st.sampled_from(RESOURCES), st.sampled_from(HUGE), max_size=4), min_size=1, max_size=3

@@ -1,4 +1,4 @@
-"""Scores by resources as a published log of kube-scheduler v1.18 has them, and the files that ask for them."""
+"""Tests of resource scores against a published log of kube-scheduler v1.18, and of configurations that select them."""
 
 import json
 from typing import Any
@@ -100,7 +100,7 @@ def test_the_balance_of_cpu_and_memory(raw: Raw, cpu: int, memory: int, score: i
     mib = 1 << 20
     raws = [_node(name, 1_000, 1_000 * mib) for name in ("n1", "n2")]
     answer = _explained(_config(raw), *raws, _pod("p", cpu, memory * mib))
-    # A pod without requests counts with 100m and 200 MiB.
+    # A pod without requests is scored as if it requested 100m and 200 MiB.
     assert answer["scores"]["NodeResourcesBalancedAllocation"]["n1"]["raw"] == score
 
 

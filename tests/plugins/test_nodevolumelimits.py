@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: what is counted against a driver's limit on a node."""
+"""Tests of NodeVolumeLimits: which volumes count toward a driver's limit on a node."""
 
 from typing import Any
 
@@ -254,7 +254,7 @@ def test_a_claimed_azure_disk_that_is_not_managed_does_not_count() -> None:
 
 
 class Known:
-    """Three nodes, of which limits and pods change, and a pod that asks for two volumes."""
+    """Three nodes with changing limits and pods, and a pod with two volumes."""
 
     def __init__(self) -> None:
         self.cluster = SchedulerCache()
@@ -264,7 +264,7 @@ class Known:
         self.state, self.wanted = CycleState(), pod("new", "a", "b")
 
     def ask(self, table: NodeTable) -> list[bool]:
-        """Which nodes are known to pass; the filter is asked about them all the same."""
+        """Return the nodes that are known to pass; the filter is called for all nodes."""
         self.state.data.clear()
         assert self.plugin.pre_filter(self.state, self.wanted, self.cluster) is None
         rows = np.arange(len(table.row_of))
@@ -300,7 +300,7 @@ def test_no_node_that_is_known_to_pass_is_rejected(changes: list[tuple[str, int,
             known.cluster.put(pod(name, detail, node=f"n{number}"))
         elif what == "leaves":
             known.cluster.remove(pod(name, detail, node=f"n{number}"))
-        else:  # its row may be another one's next
+        else:  # Another node may use its row next.
             known.cluster.remove(make("Node", f"n{number}"))
             known.cluster.put(make("Node", f"n{number}"))
         known.ask(known.cluster.table)

@@ -1,4 +1,4 @@
-"""The plugins of older releases, on small clusters with figures worked out by hand."""
+"""Tests of the plugins of older releases, on small clusters with scores calculated by hand."""
 
 import json
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ def raw_scores(name: str, args: Any, cluster: SchedulerCache, pod: Pod) -> list[
 
 
 def scored(name: str, args: Any, cluster: SchedulerCache, pod: Pod) -> tuple[list[int], list[int]]:
-    """Raw and final scores of all nodes, by name."""
+    """Return the raw and final scores of all nodes, by name."""
     plugin = in_tree_class(name).from_args(args, Handle(cluster))
     table, state = cluster.table, CycleState()
     rows = np.array([table.row_of[one] for one in sorted(table.row_of)], dtype=np.int64)
@@ -213,7 +213,7 @@ X = {"app": "x"}
 
 
 def zoned(*placed: str) -> SchedulerCache:
-    """Nodes a1 and a2 in zone a, b1 in zone b, c without; a pod of the Service on each node named."""
+    """Return nodes a1 and a2 in zone a, b1 in zone b and c without zone; each named node gets a pod of the Service."""
     nodes = [node("a1", {ZONE: "a"}), node("a2", {ZONE: "a"}), node("b1", {ZONE: "b"}), node("c")]
     pods = [raw_pod(f"p{number}", on, labels=X) for number, on in enumerate(placed)]
     return cluster_of(SERVICE, *nodes, *pods)
@@ -222,7 +222,7 @@ def zoned(*placed: str) -> SchedulerCache:
 def test_selector_spread_counts_zones_twice_as_much_as_nodes() -> None:
     raw, final = scored("SelectorSpread", None, zoned("a1", "a1", "b1"), a_pod(labels=X))
     assert raw == [2, 0, 1, 0]
-    # of the node a third, of the zone two thirds; the node without a zone by itself
+    # a third from the node and two thirds from the zone; a node without zone has its own score only
     assert final == [0, 33, int(50 / 3 + 2 / 3 * 50), 100]
 
 

@@ -1,4 +1,4 @@
-"""Tests that `verdict_key` and `repeats_while_unchanged` keep their rules in plugins that count pods."""
+"""Tests that plugins which count pods keep the rules of `verdict_key` and `repeats_while_unchanged`."""
 
 from typing import Any
 
@@ -82,7 +82,7 @@ def test_equal_keys_mean_equal_codes_and_who_skips_goes_on_to(changes: list[Any]
         pod, state = _pod("new", spec, app), CycleState()
         for one in plugins:
             plugin: Any = one.plugin
-            # Terms of pods that are there come and go, which dates a part of the cluster.
+            # Adding or removing a pod with terms changes the version of a part of the cluster.
             since = one.name, cluster.versions.parts_at
             skipped = skips.setdefault(since, plugin.repeats_while_unchanged(pod, cluster))
             answer = plugin.pre_filter(state, pod, cluster)

@@ -1,4 +1,4 @@
-"""PodTopologySpread in columns says what the plain rule says node by node and pod by pod."""
+"""Tests that PodTopologySpread, computed in columns, gives the same results as the plain rule for each node and pod."""
 
 import math
 import weakref
@@ -34,7 +34,7 @@ SOFT: Final = "ScheduleAnyway"
 
 
 def allows(constraint: SpreadConstraint, incoming: Pod, where: Node) -> bool:
-    """Return whether the node counts for this constraint."""
+    """Return whether the constraint includes the node."""
     if constraint.honor_affinity:
         if any(where.labels.get(key) != value for key, value in incoming.pod_spec.node_selector.items()):
             return False
@@ -50,7 +50,10 @@ def allows(constraint: SpreadConstraint, incoming: Pod, where: Node) -> bool:
 
 
 def counted(constraint: SpreadConstraint, incoming: Pod, there: Sequence[Pod]) -> int:
-    """Pods there that the constraint counts. Upstream counts none for an empty selector."""
+    """Return the number of pods that the constraint counts on the node.
+
+    An empty selector counts no pods, as upstream.
+    """
     if constraint.selector.empty:
         return 0
     return sum(
@@ -100,7 +103,7 @@ class PlainFilter:
 def plain_scores(
     world: ScenarioCluster, incoming: Pod, constraints: list[SpreadConstraint], among: Sequence[Node], *, all_keys: bool
 ) -> tuple[list[int], list[bool]]:
-    """Raw scores, and which nodes are ignored."""
+    """Return the raw scores, and the ignored nodes."""
 
     def complete(where: Node) -> bool:
         return not all_keys or all(constraint.topology_key in where.labels for constraint in constraints)
@@ -227,7 +230,7 @@ def test_scores_equal_the_plain_rule(world: ScenarioCluster, incoming: Pod, rand
 def test_default_constraints_equal_the_plain_rule(
     world: ScenarioCluster, incoming: Pod, system: bool, random: Any
 ) -> None:
-    """With System defaults a node without the zone's label still counts, as one whose zone is named ""."""
+    """Check that System defaults treat a node without the zone's label as one whose zone is named ""."""
     web: dict[str, Any] = {"kind": "Service", "metadata": {"name": "web", "namespace": incoming.namespace}}
     world.cluster.put(parse({**web, "spec": {"selector": {"app": "web"}}}))
     listed = (DefaultConstraint(1, ZONE, SOFT), DefaultConstraint(2, RACK, SOFT), DefaultConstraint(1, RACK, HARD))
@@ -262,7 +265,7 @@ def test_default_constraints_equal_the_plain_rule(
 
 
 def test_system_defaults_count_nodes_without_a_zone_where_the_zone_is_empty() -> None:
-    """The node without the label cannot take the pod, but what runs there counts for the zone named ""."""
+    """Count the pods on the node without the label for the zone named "", although the pod cannot run there."""
     cluster = SchedulerCache()
     for name, labels in (("n1", {ZONE: ""}), ("n2", {ZONE: "a"}), ("n3", {})):
         cluster.put(node(name, {HOST: name, **labels}))
@@ -581,7 +584,7 @@ def test_hint_after_a_node_changed(old: Node | None, new: Node | None, expected:
 
 
 def test_hints_do_not_go_by_shape_where_default_constraints_are_hard() -> None:
-    """The selector of these comes from the pod's controller, which its shape does not tell."""
+    """The default constraints' selector depends on the pod's controller, which is not part of its shape."""
     listed = PodTopologySpreadArgs((DefaultConstraint(1, ZONE, HARD),), "List")
     assert not any(entry.by_signature for entry in plugin_for(SchedulerCache(), listed).events_to_register())
     assert all(entry.by_signature for entry in plugin_for(SchedulerCache()).events_to_register())

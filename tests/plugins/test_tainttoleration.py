@@ -1,6 +1,6 @@
-"""TaintToleration: its verdicts, scores and hints are those of each node's taints by themselves.
+"""Tests that TaintToleration's verdicts, scores and hints follow from each node's own taints.
 
-The facts are those of upstream's taint_toleration.go and its tests.
+The cases are those of upstream's taint_toleration.go and its tests.
 """
 
 from typing import Any
@@ -149,7 +149,7 @@ _tainted = st.lists(st.lists(taints, max_size=3), min_size=1, max_size=5)
 def test_taints_looked_up_by_set_are_the_taints_of_each_node(
     before: list[list[Taint]], after: list[list[Taint]], tolerated: list[Toleration]
 ) -> None:
-    """The pod comes twice: nodes have other taints the second time."""
+    """The pod is tried twice; in between, nodes get other taints."""
 
     def tainted(number: int, of: list[Taint]) -> Node:
         return node(f"n{number}", *(raw_taint(taint.key, taint.effect, taint.value) for taint in of))
@@ -176,7 +176,7 @@ def test_codes_are_given_out_anew_when_there_were_too_many_taints(monkeypatch: p
         assert found["n"].message == f"node(s) had untolerated taint {{k{number}: }}"
         keys.append(cluster.plugin.cache_key(cluster.cache))
     assert keys == [0, 0, 0, 1, 1, 1, 1, 2, 2]
-    for _ in range(2):  # the same ones again, of nodes that stay as they are
+    for _ in range(2):  # The second time, the same taints on unchanged nodes.
         for key in ("k0", "k1", "k2", "k3", "k4"):
             cluster.cache.put_node(node(key, raw_taint(key)))
             found = cluster.rejected(pod())

@@ -1,4 +1,4 @@
-"""VolumeBinding: verdicts, what is assumed, what is written and how it settles with the controllers of the cluster."""
+"""Tests of VolumeBinding: verdicts, assumed volumes, writes, and the volume controllers' reactions."""
 
 from typing import Any
 
@@ -79,7 +79,7 @@ def pod(*claims: str, name: str = "web", volumes: list[dict[str, Any]] | None = 
 
 
 class Trial:
-    """The plugin on a cluster of its own."""
+    """The plugin in a cluster of its own."""
 
     def __init__(self, *objects: Object, args: VolumeBindingArgs | None = None, gates: dict[str, bool] | None = None):
         self.cluster = SchedulerCache()
@@ -202,7 +202,7 @@ def test_no_node_is_asked_about_for_volumes_that_any_can_use(claims: list[str], 
     assert trial.plugin.pre_filter(trial.state, wanted, trial.cluster) is None
     requests = trial.plugin.known_to_pass(trial.state, wanted, trial.cluster.table, np.array([0]))
     assert requests.tolist() == [known]
-    if known:  # it is placed without the filter's word, and nothing is to be bound
+    if known:  # It is reserved without a call of the filter, and no volume is to be bound.
         assert trial.plugin.reserve(trial.state, wanted, "a") is None
         assert trial.plugin.pre_bind_pre_flight(trial.state, wanted, "a") is SKIP
 
@@ -304,7 +304,7 @@ def test_the_less_of_the_room_a_volume_takes_the_better(capacity: str | None, sc
 
 
 class Embedded:
-    """A store, the volume controllers, a scheduler's cluster fed by watching, and the plugin on it."""
+    """A store, the volume controllers, a scheduler's cluster that watches the store, and the plugin."""
 
     def __init__(self, *raws: dict[str, Any], bind_timeout_s: int = 600, rules: Rules = V1_34.rules) -> None:
         self.now = 0.0
@@ -403,7 +403,7 @@ def test_existing_volume_is_bound_and_the_wait_ends() -> None:
     cluster = Embedded(raw_node("n", "a"), raw_class(), raw_claim(), raw_volume("a"), RAW_POD)
     _, plan = cluster.reserve("web", "n")
     cluster.carry_out(plan)
-    assert cluster.ready(plan) is None  # nothing of it has come back yet
+    assert cluster.ready(plan) is None  # no event of its writes has arrived yet
     cluster.advance(0)
     status = cluster.ready(plan)
     assert status is not None
@@ -485,7 +485,7 @@ def test_what_goes_meanwhile_ends_the_wait(
     _, plan = cluster.reserve("web", "n")
     cluster.carry_out(plan)
     cluster.store.delete(kind, namespace, name)
-    if kind != "Node":  # nobody here takes the protection finalizer away
+    if kind != "Node":  # no controller here removes the protection finalizer
         cluster.store.merge_patch(kind, namespace, name, {"metadata": {"finalizers": None}})
     cluster.follow()
     assert cluster.ready(plan) == Status(Code.ERROR, (f"binding volumes: {why}",))

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that only one pod can have on a node, and claims that only one pod can have at all."""
+"""Tests of VolumeRestrictions: disks that only one pod per node can use, and claims that only one pod can use."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""VolumeZone: the zone and region labels of bound volumes."""
+"""Tests of VolumeZone: the zone and region labels of bound volumes."""
 
 from typing import Any
 

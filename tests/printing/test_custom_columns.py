@@ -1,4 +1,4 @@
-"""Columns that the user chooses."""
+"""Tests of the output format custom-columns."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The command describe: the lines about pods that are not in their manifest."""
+"""Tests of `describe`: the lines about pods that do not come from the manifest."""
 
 from kschedd.printing.describing.describe import DescribeContext, tree
 from kschedd.printing.describing.object import describe

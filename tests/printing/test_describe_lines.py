@@ -1,4 +1,4 @@
-"""The command describe, line by line: the lines about a pod, a node and other objects, and when they are printed."""
+"""Tests of each line of `describe` about pods, nodes and other objects, and of the conditions for it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Go templates: their output, and the messages for invalid ones."""
+"""Tests of Go templates: their output, and the messages for invalid ones."""
 
 from typing import Any
 

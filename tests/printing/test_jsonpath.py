@@ -1,4 +1,4 @@
-"""JSONPath, by kubectl's documented examples and its edges."""
+"""Tests of JSONPath with kubectl's documented examples and with edge cases."""
 
 import pytest
 

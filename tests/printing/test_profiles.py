@@ -1,4 +1,4 @@
-"""Profiles as tables, collapsed stacks, and speedscope's JSON."""
+"""Tests of profiles as tables, collapsed stacks, and speedscope's JSON."""
 
 import json
 

@@ -1,4 +1,7 @@
-"""Progress of a rollout in kubectl's words. Source of the cases: kubectl v1.34, rollout_status_test.go; facts."""
+"""Tests of kubectl's messages about the progress of a rollout.
+
+The cases are those of kubectl v1.34, rollout_status_test.go.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""No text in an object can send control sequences to a terminal."""
+"""Tests that no text of an object sends control sequences to the terminal."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Pods and nodes for the queue's tests, and a queue with a few plugins."""
+"""Pods, nodes, and a queue with a few plugins, for the queue's tests."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from kschedd.api.pods import Pod
 
 
 class Make:
-    """Makes pods and nodes; a pod's uid follows from its name unless given."""
+    """A factory of pods and nodes; a pod's uid is derived from its name unless given."""
 
     def pod(self, name: str = "p", *, priority: int = 0, uid: str = "", version: int = 0, **parts: Any) -> Pod:
         meta: dict[str, Any] = {

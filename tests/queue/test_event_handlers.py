@@ -1,4 +1,4 @@
-"""Which operation of the queue a change of an object becomes."""
+"""Tests of the queue operations that follow from changed objects."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ class Watcher:
         assert self.queue.pop(0) is not None
 
     def change(self, old: Object | None, new: Object | None) -> tuple[int, list[str]]:
-        """Apply the change and return the number of resulting events and the parked pods that moved."""
+        """Apply the change and return the number of resulting events and the parked pods that were moved."""
         before = self.queue.events_kept
         self.handlers.assumed, self.handlers.rejected = self.assumed, self.waiting
         self.handlers.changed(old, new, 10)
@@ -130,7 +130,7 @@ def test_a_changed_nomination_leaves_room(watcher: Watcher, make: Any, node: str
 @pytest.mark.parametrize(
     ("bound_nominees_wake_none", "expected"),
     [
-        # The pod that now runs on the node moves both; up to 1.34 the end of its nomination is an event as well.
+        # The assigned pod moves both waiting pods; up to 1.34 the end of its nomination is an event as well.
         pytest.param(False, (2, BOTH), id="up-to-1.34-its-nomination-ends-as-a-deletion"),
         pytest.param(True, (1, BOTH), id="since-1.35-it-is-no-deletion"),
     ],

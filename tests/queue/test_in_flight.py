@@ -1,4 +1,4 @@
-"""Events kept for pods in flight are those of a list that forgets nothing, however many of them are dropped."""
+"""Tests that the events kept for pods in flight equal those of a plain list, however many are dropped."""
 
 from random import Random
 from typing import Any
@@ -15,10 +15,10 @@ EVENT = ClusterEvent(EventResource.NODE, ActionType.ADD)
 
 
 class Plain:
-    """Every event so far, and for each pod in flight how many there were when it was popped."""
+    """A list of all events, and for each pod in flight its length when the pod was popped."""
 
     def __init__(self) -> None:
-        self.events: list[tuple[int, int]] = []  # number of the event, of its observation
+        self.events: list[tuple[int, int]] = []  # (event number, observation number)
         self.popped: dict[str, int] = {}
 
     def since(self, uid: str, seen: int) -> list[int]:
@@ -84,7 +84,7 @@ def test_events_are_dropped_with_the_last_pod_and_in_batches_before(make: Make, 
         held.append(len(tested.snapshot().events))
         tested.done(entry.uid)
     held.append(len(tested.snapshot().events))
-    # The first pod's four are a third of all, and stay; with the second's they are two thirds.
+    # The first pod's four events are a third of all, and are kept; with the second pod's they are two thirds.
     assert held == [12, 12, 4, 0]
 
 

@@ -1,4 +1,4 @@
-"""A keyed heap leaves in order, whatever was put, replaced and removed before."""
+"""Tests that a keyed heap returns items in order after any insertions, replacements and removals."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Metrics of the queue: each move is counted, and what waits is shown as it is."""
+"""Tests of the queue's metrics: counted moves and numbers of waiting pods."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def test_a_pod_is_counted_on_its_way(make: Make) -> None:
         ("active", "UnschedulablePodAdd"): 2,
         ("unschedulable", "ScheduleAttemptFailure"): 1,
     }
-    # Upstream does not count the entity if the queue is the one that the decision names.
+    # Upstream does not count the pod if it enters the queue that the decision names.
     assert found["scheduler_queue_incoming_entities_total"] == {("active", "UnschedulablePodAdd", "pod"): 2}
     assert found["scheduler_unschedulable_pods"] == {
         ("NodeResourcesFit", "default-scheduler"): 1,

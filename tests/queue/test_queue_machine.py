@@ -1,7 +1,7 @@
-"""Whatever happens, in whatever order: a pod is in exactly one place, none is lost, none is forgotten.
+"""Tests that after any operations in any order each pod is in exactly one queue or in flight.
 
-A model keeps only what the outside knows: which pods exist, which are in flight. Beside it runs the same queue with
-its index replaced by the plain rule; both must end up the same.
+The model knows only which pods exist and which are in flight. A second queue uses the plain rule instead of the index;
+both must have the same state.
 """
 
 from typing import Any
@@ -69,7 +69,7 @@ def make(name: str, uid: str, color: str, gated: bool, tolerations: int) -> Pod:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    pods = Bundle("pods")  # in flight, as the names of pods and their uids
+    pods = Bundle("pods")  # pods in flight, as names and uids
     aligned = True
 
     def __init__(self) -> None:

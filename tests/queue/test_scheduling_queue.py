@@ -1,4 +1,4 @@
-"""Tests of the queue, rule by rule; every test name is a rule of upstream's."""
+"""Tests of the queue; each test's name is a rule of upstream's."""
 
 from collections.abc import Callable
 from typing import Any
@@ -415,7 +415,7 @@ def test_events_before_an_attempt_began_do_not_wake_its_pod(make: Any) -> None:
     q.observation = 0
     assert reject(q, first, 2, "Fit", seen=6) is SubQueue.BACKOFF
     assert reject(q, second, 3, "Fit", seen=7) is SubQueue.UNSCHEDULABLE
-    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 4)  # of no observation: nobody has seen it
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 4)  # an event without observation number
     assert reject(q, third, 5, "Fit", seen=7) is SubQueue.BACKOFF
 
 
@@ -444,7 +444,7 @@ def test_an_event_for_a_pending_plugin_during_the_attempt_skips_backoff(make: An
 
 
 def test_with_hints_that_always_say_queue_any_move_request_requeues(make: Any) -> None:
-    # The older moveRequestCycle rule: a move request since the pop, and the pod goes to backoffQ.
+    # By the older moveRequestCycle rule, the pod goes to backoffQ after a move request since its pop.
     for requested in (False, True):
         q = queue(on(R.NODE, A.ALL))
         entry = popped(q, make.pod(), 0)
@@ -498,7 +498,7 @@ def test_a_pop_forgets_who_rejected_the_pod(make: Any) -> None:
     assert entry.attempts == 2
 
 
-# Activate and the timeout.
+# Activate and the flush timeout.
 
 
 @pytest.mark.parametrize("plugins", [("Fit",), ()], ids=["from-unschedulable", "from-backoff"])
@@ -610,7 +610,7 @@ def test_pre_enqueue_that_raises_gates_the_pod_with_an_error(make: Any) -> None:
 
 
 class Gate:
-    """A PreEnqueue plugin that is open or shut, and counts how often it is asked."""
+    """A PreEnqueue plugin that is open or shut, and counts its calls."""
 
     def __init__(self) -> None:
         self.shut = True
@@ -733,7 +733,7 @@ def test_a_pod_that_comes_with_a_nomination_is_told_of_when_it_is_active(make: A
     assert popped_pod is not None
     q.done(popped_pod.uid, 2)
     q.update(make.pod("p", status=nominated), make.pod("p", status=nominated, metadata={"labels": {"a": "b"}}), 3)
-    assert reported == ["p", "p"]  # it is in no queue, so its update brings it in anew
+    assert reported == ["p", "p"]  # it is in no queue, so its update adds it
 
 
 # History, control.

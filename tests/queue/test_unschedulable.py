@@ -1,4 +1,4 @@
-"""The index of waiting pods moves exactly the pods that asking for each of them moves."""
+"""Tests that the index of waiting pods moves exactly the pods whose own hints return Queue."""
 
 from collections.abc import Collection
 from typing import Any
@@ -90,7 +90,7 @@ def waiting(number: int, color: str, scheduler: str, priority: int) -> QueuedPod
 
 
 groups = st.tuples(st.sampled_from(["default-scheduler"] * 3 + ["other"]), plugin_sets, plugin_sets, st.booleans())
-# Several pods in few groups and of few shapes, so that they share both.
+# Several pods in few groups and with few shapes, so that pods share both.
 entries = st.lists(groups, min_size=1, max_size=2).flatmap(
     lambda few: st.lists(
         st.tuples(st.sampled_from(["red", "blue"]), st.sampled_from([0, 0, 7]), st.sampled_from(few)),

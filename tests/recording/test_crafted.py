@@ -1,4 +1,4 @@
-"""Malicious recordings: each is rejected, or its replay ends, with a message and without much memory."""
+"""Tests that malicious recordings are rejected, or end their replay, with a message and with little memory."""
 
 import random
 import tracemalloc

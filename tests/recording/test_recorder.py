@@ -1,4 +1,4 @@
-"""A recording's file: what was noted is read again, as far as it is whole; a disk that fails ends it, and no more."""
+"""Tests of a recording's file: intact notes are read again, and a failing disk ends the recording only."""
 
 import errno
 import io
@@ -90,7 +90,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
 
 
 class FullDisk(io.RawIOBase):
-    """Takes the header, and no more."""
+    """A disk that has space for the header only."""
 
     room = 2_000
 

@@ -1,4 +1,4 @@
-"""Values of recordings: what is read is what was written, and nothing but the known classes is ever made."""
+"""Tests that a recording's values are read as they were written, with instances of the permitted classes only."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ DER = base64.b64decode(
 
 
 def armored(kind: str, der: bytes = DER, headers: str = "") -> str:
-    """Return a PEM block as an API object has it: encoded in base64."""
+    """Return a PEM block encoded in base64, as in an API object."""
     body = "\n".join(textwrap.wrap(base64.b64encode(der).decode(), 64))
     return base64.b64encode(f"-----BEGIN {kind}-----\n{headers}{body}\n-----END {kind}-----\n".encode()).decode()
 

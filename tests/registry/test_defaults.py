@@ -1,4 +1,4 @@
-"""Objects get the defaults an API server gives them, and nothing else changes."""
+"""Tests that objects get the API server's defaults and no other changes."""
 
 import copy
 from typing import Any
@@ -108,7 +108,7 @@ def test_ports() -> None:
         ("app@sha256:" + "a" * 64, "IfNotPresent"),
         ("app:latest@sha256:" + "a" * 64, "Always"),
         ("Registry/app", "Always"),
-        # What cannot be the name of an image has no tag.
+        # A text that is not a valid image name has no tag.
         ("App", "IfNotPresent"),
         ("foo_bar", "Always"),
         ("-a", "IfNotPresent"),
@@ -217,7 +217,7 @@ def test_pod_level_requests_come_from_containers_then_from_limits() -> None:
         "initContainers": [sidecar, start],
         "resources": {"limits": {"cpu": "2", "memory": "1Gi"}},
     }
-    # The sidecar runs beside the init container that comes after it: 1100m at once.
+    # The sidecar runs at the same time as the next init container: 1100m in total.
     assert default_pod_spec(spec)["resources"]["requests"] == {"cpu": "1100m", "memory": "1Gi"}
     spec["resources"] = {"requests": {"memory": "1Gi"}}
     assert default_pod_spec(spec)["resources"] == {"requests": {"memory": "1Gi"}}

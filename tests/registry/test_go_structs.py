@@ -1,4 +1,4 @@
-"""Parts of objects as Go structures of the internal types."""
+"""Tests of object parts in the form of Go structs of the internal types."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Objects of every kind are validated by the rules of an API server."""
+"""Tests that objects of every kind are validated by the API server's rules."""
 
 import copy
 from collections.abc import Iterator

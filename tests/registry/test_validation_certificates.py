@@ -1,4 +1,4 @@
-"""Certificate signing requests: one field left out, or one value out of range, at a time."""
+"""Tests of certificate signing requests with one missing or invalid field."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The status of a ResourceClaim, rule by rule: upstream's message for one wrong field."""
+"""Tests of upstream's message for each invalid field of a ResourceClaim's status."""
 
 import pytest
 

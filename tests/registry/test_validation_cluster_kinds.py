@@ -1,4 +1,4 @@
-"""APIServices, VolumeAttributesClasses, ServiceCIDRs, IPAddresses and bindings of policies: one fault at a time.
+"""Tests of APIServices, VolumeAttributesClasses, ServiceCIDRs, IPAddresses and policy bindings with one fault each.
 
 The expected texts are those of kube-apiserver 1.34.9.
 """

@@ -1,4 +1,4 @@
-"""Rules of CustomResourceDefinitions: each row is a rule of upstream's, of names, versions and conversions."""
+"""Tests of upstream's rules for the names, versions and conversions of CustomResourceDefinitions, one per row."""
 
 from typing import Any
 

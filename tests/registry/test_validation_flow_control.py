@@ -1,4 +1,4 @@
-"""Flow control: one field left out, or one value out of range, at a time."""
+"""Tests of flow control objects with one missing or invalid field."""
 
 from typing import Any
 

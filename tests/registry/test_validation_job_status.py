@@ -1,4 +1,4 @@
-"""Rules for a Job's status: each row is a rule of upstream's ValidateJobUpdateStatus."""
+"""Tests of the rules for a Job's status; each row is a rule of upstream's ValidateJobUpdateStatus."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Kinds that the scheduler does not read: one field left out, or one value out of range, at a time."""
+"""Tests of kinds that the scheduler does not read, with one missing or invalid field."""
 
 import json
 from collections.abc import Mapping
@@ -36,8 +36,8 @@ SOURCE = "must populate information for the given metric source"
 
 
 def changed(raw: Raw, path: str, value: object) -> Raw:
-    """Return the object with another value at this path, or without one."""
-    new: Raw = json.loads(json.dumps(raw))  # nothing is there twice, as it would be in a deep copy
+    """Return the object with another value at this path, or without the field."""
+    new: Raw = json.loads(json.dumps(raw))  # a deep copy would share objects that occur twice
     *inner, last = steps(path)
     at: Any = new
     for step in inner:

@@ -1,4 +1,4 @@
-"""Devices, storage and workloads, rule by rule: upstream's message for one wrong field."""
+"""Tests of upstream's message for each invalid field of devices, storage and workloads."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rules of metadata that each concern few objects: those of upstream's objectmeta.go and of its callers."""
+"""Tests of upstream's rules for metadata (objectmeta.go and its callers) that each concern few objects."""
 
 from typing import Any
 
@@ -120,9 +120,9 @@ def test_a_stateful_set_with_a_name_of_former_times_can_be_changed() -> None:
     [("PersistentVolume", 2), ("LimitRange", 1), ("PersistentVolumeClaim", 3), ("ConfigMap", 2), ("ResourceQuota", 1)],
 )
 def test_a_finalizer_that_is_not_standard_is_told_by_the_kinds_own_rules_only(kind: str, times: int) -> None:
-    """Check the count of faults that kube-apiserver 1.34.9 reports for a PUT.
+    """Check the number of faults that kube-apiserver 1.34.9 reports for a PUT.
 
-    Kinds whose metadata changes are not validated report the fault once less.
+    Kinds whose metadata changes are not validated report one fault less.
     """
     why, other = FieldError("metadata.finalizers[0]", "a", STANDARD), FieldError("metadata.labels", "b", "no")
     assert updated_faults(kind, [why], [], []).count(why) == times

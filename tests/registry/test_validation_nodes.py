@@ -1,4 +1,4 @@
-"""Annotations of Nodes and pods that preceded fields, and removed fields of Nodes."""
+"""Tests of annotations of Nodes and pods that later became fields, and of removed fields of Nodes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A pod that an API server would refuse is refused, with every fault and in its words."""
+"""Tests that invalid pods are rejected with all of the API server's messages."""
 
 import gzip
 import json
@@ -284,7 +284,7 @@ def test_a_key_both_in_the_selector_and_merged_into_it() -> None:
     merged["metadata"]["labels"] = {"rev": "1"}
     done = default_and_validate(merged)
     assert not done.faults
-    assert not default_and_validate(done.raw).faults  # what a cluster printed can be handed in again
+    assert not default_and_validate(done.raw).faults  # the output of a cluster is valid input
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ def _check_objects(path: Path) -> None:
             for raw in [*case["objects"], *([case["pod"]] if "pod" in case else [])]:
                 text = json.dumps(raw.get("spec"))
                 if raw["kind"] == "PersistentVolume" or text in seen:
-                    continue  # the volumes there are sketches: local ones without a node affinity
+                    continue  # their volumes are incomplete: local ones without node affinity
                 seen.add(text)
                 assert not answer(raw), case["id"]
 

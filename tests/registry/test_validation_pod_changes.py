@@ -1,4 +1,4 @@
-"""Permitted pod changes by update, status update and ephemeralcontainers: upstream's rules."""
+"""Tests of upstream's rules for pod changes by update, status update and ephemeralcontainers."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def update(store: Store, made: Any, subresource: Any = "", **spec: Any) -> Any:
 
 
 def asking(*zones: str) -> Raw:
-    """Node affinity to one of these zones in each term."""
+    """Return a node affinity whose terms each require one of these zones."""
     terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]} for zone in zones]
     return {HARD: {"nodeSelectorTerms": terms}}
 

@@ -1,4 +1,4 @@
-"""Permitted pod changes by a resize: each row is a rule of upstream's ValidatePodResize."""
+"""Tests of pod changes by a resize; each row is a rule of upstream's ValidatePodResize."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rules for pods that each concern few pods: each row is a rule of upstream's ValidatePodSpec or of what calls it."""
+"""Tests of rules for pods that each concern few pods; each row is a rule of upstream's ValidatePodSpec."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies: one field left out, or one value out of range, at a time."""
+"""Tests of ValidatingAdmissionPolicies with one missing or invalid field."""
 
 import pytest
 

@@ -1,7 +1,6 @@
-"""Faults that a recorded kube-apiserver found in new objects, compared with kschedd's message by message.
+"""Tests of kschedd's messages for invalid new objects against those recorded from a kube-apiserver.
 
-The kinds are those with their own validation here (devices, storage, workloads): our error messages must be the
-server's.
+The kinds are those with their own validation here: devices, storage, workloads.
 """
 
 import re
@@ -22,7 +21,7 @@ DEVICES = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSli
 STORAGE = ("CSIDriver", "CSINode", "CSIStorageCapacity", "PersistentVolume", "PersistentVolumeClaim", "StorageClass")
 WORKLOADS = ("DaemonSet", "Deployment", "PodDisruptionBudget", "ReplicaSet", "ReplicationController", "StatefulSet")
 
-# Said of metadata, of pods and of sources of volumes: rules of their own that live elsewhere, or cut short.
+# Messages about metadata, pods and volume sources, whose rules other modules validate, or which are cut off.
 _ELSEWHERE = re.compile(
     r"""metadata | spec\.template\.spec | .*more\ than\ 1\ volume\ type | .*\.\.\. | .*must\ be\ no\ more\ than
     | spec\.(csi|nodeAffinity|nfs|glusterfs) | .*cel\.expression | .*resources\[storage\] | maximumVolumeSize""",

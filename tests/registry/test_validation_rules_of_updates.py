@@ -1,4 +1,4 @@
-"""Rules of Services, statuses and updates that each concern few objects: each row is a rule of upstream's."""
+"""Tests of rules for Services, statuses and updates that each concern few objects; each row is a rule of upstream's."""
 
 from typing import Any
 

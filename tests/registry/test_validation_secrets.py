@@ -1,4 +1,4 @@
-"""Rules of Secrets, PodTemplates and changed CronJobs: each row is a rule of upstream's."""
+"""Tests of rules for Secrets, PodTemplates and changed CronJobs; each row is a rule of upstream's."""
 
 import base64
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rules of PersistentVolumes and claims that concern several fields or the previous object."""
+"""Tests of rules for PersistentVolumes and claims that concern several fields or the previous object."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Webhook configurations and EndpointSlices: one field left out, or one value out of range, at a time."""
+"""Tests of webhook configurations and EndpointSlices with one missing or invalid field."""
 
 from collections.abc import Callable
 from typing import Any

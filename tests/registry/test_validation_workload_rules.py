@@ -1,4 +1,4 @@
-"""Rules for workloads: each row is a rule of upstream's apps or batch validation."""
+"""Tests of rules for workloads; each row is a rule of upstream's apps or batch validation."""
 
 from typing import Any
 

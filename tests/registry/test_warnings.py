@@ -1,4 +1,4 @@
-"""Warnings about objects that are valid: table cases; the recorded ones are in tests/apiserver/test_recorded.py."""
+"""Tests of warnings about valid objects; tests/apiserver/test_recorded.py has recorded warnings."""
 
 from functools import lru_cache
 from typing import Any

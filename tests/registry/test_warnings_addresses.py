@@ -1,4 +1,4 @@
-"""Which addresses and ranges are warned of: cases of upstream's TestGetWarningsForIP and TestGetWarningsForCIDR."""
+"""Tests of warnings about IP addresses and ranges, with upstream's TestGetWarningsForIP and TestGetWarningsForCIDR."""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Files of one volume with conflicting paths. The expected texts are those of kube-apiserver 1.34.9."""
+"""Tests of warnings about files of one volume with conflicting paths.
+
+The expected texts are those of kube-apiserver 1.34.9.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A canned daemon behind a real socket, in a thread of its own, since the REPL runs a Trio loop itself."""
+"""A daemon with fixed answers behind a real socket, in a thread, since the REPL runs a Trio loop itself."""
 
 import io
 import queue

@@ -1,4 +1,4 @@
-"""A daemon at work in a thread of the tests' own process, for a REPL that is a process of its own."""
+"""A daemon in a thread of the tests' process, for a REPL in a separate process."""
 
 import io
 import queue
@@ -24,9 +24,9 @@ from kschedd.service.daemon.process import DaemonState
 
 @attrs.frozen
 class LiveDaemon:
-    """A running daemon and functions that wait for it.
+    """A running daemon, and functions that wait for it.
 
-    `until_idle` waits until the cluster has no work pending at its present time. `until_running` waits until scheduling
+    `until_idle` waits until no work is pending at the cluster's current time. `until_running` waits until scheduling
     runs up to the given point.
     """
 

@@ -1,7 +1,7 @@
 """A page of the documentation, typed into the REPL at a pseudo-terminal: the screen must equal the page.
 
-Each command is typed into the prompt without `kschedd`, with its manifests pasted, once nothing is left to do in the
-cluster after the one before.
+Each command is typed without `kschedd`, and its manifests are pasted, once the command before has finished and no work
+is pending.
 """
 
 import re
@@ -14,7 +14,7 @@ _PROMPT = r"^kschedd( [^\n>]*)? >"
 
 
 def replay(repl: Console, page: str, until_idle: Callable[[], None], differs: Mapping[str, str]) -> int:
-    """Type all commands of a page; how many there were. `differs`: patterns of what is never the same twice."""
+    """Type all commands of a page; return their number. `differs`: patterns of text that varies between runs."""
     commands = list(commands_of(page))
     for command in commands:
         until_idle()
@@ -31,7 +31,7 @@ def _same(text: str, differs: Mapping[str, str]) -> list[str]:
 
 
 def _printed(repl: Console, command: PageCommand) -> str:
-    """Type the command at a prompt on an empty screen; what it prints."""
+    """Type the command at a prompt on an empty screen; return its output."""
     repl.ready()
     repl.type("\x0c")
     repl.wait_match(rf"\A{_PROMPT}$")
@@ -41,7 +41,7 @@ def _printed(repl: Console, command: PageCommand) -> str:
         repl.wait_match(rf"{mark}\n *\.\.\.")
         repl.type(f"\x1b[200~{command.given}.\x1b[201~")
     finished = re.compile(rf"{mark}\n(?P<out>(?s:.*?)){_PROMPT}$", re.MULTILINE)
-    found: list[re.Match[str]] = []  # kept while nothing is drawn: the prompt may be drawn again at any time
+    found: list[re.Match[str]] = []  # kept while nothing is drawn, since the prompt may be redrawn at any time
 
     def is_over() -> bool:
         found[:] = finished.finditer(repl.text)

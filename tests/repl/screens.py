@@ -1,7 +1,7 @@
 """The REPL as a separate process at a pseudo-terminal, with a terminal emulator as its screen.
 
-`Console.wait_for` returns as soon as the screen shows what is awaited: nothing here waits for time to pass. The process
-has the terminal as its controlling one, so that Ctrl-C is a signal where it is not read as a key.
+`Console.wait_for` returns as soon as the screen shows the awaited text, so no test sleeps. The terminal is the
+process's controlling terminal, so Ctrl-C is a signal unless it is read as a key.
 """
 
 import fcntl
@@ -27,14 +27,14 @@ _AGAIN_S = 1.0
 _WRAPPED = Char("+")
 _ANSWER = re.compile(r"\^\[\[\d+;\d+R")  # where the cursor is
 _EMPTY_PROMPT = r"^kschedd( \S+)* (❯|>)$"  # noqa: RUF001 - the sign of a prompt
-#: takes the terminal, which is its standard input, as its controlling one, and becomes the program
+#: makes its standard input, a terminal, its controlling terminal, and executes the program
 _TAKE_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
 
 
 class Emulator(pyte.Screen):
-    """A screen that answers where its cursor is, as terminals do."""
+    """A screen that reports its cursor position on request, as terminals do."""
 
     def __init__(self, columns: int, rows: int, keys: int) -> None:
         super().__init__(columns, rows)
@@ -55,7 +55,10 @@ class Emulator(pyte.Screen):
         super().linefeed()
 
     def text(self) -> str:
-        """Return the rows as lines, wrapped rows joined. A row that is merely full ends its line."""
+        """Return the rows as lines, with wrapped rows joined.
+
+        A full row that is not marked as wrapped ends its line.
+        """
         rows = self.display
         wrapped = (self.buffer[y][self.columns] is _WRAPPED and row[-1] != " " for y, row in enumerate(rows))
         return "".join(row if goes_on else f"{row.rstrip()}\n" for row, goes_on in zip(rows, wrapped, strict=True))
@@ -66,13 +69,13 @@ class Emulator(pyte.Screen):
 
 @attrs.define(eq=False)
 class Console:
-    """A user's screen and keyboard. A thread reads the program's output at once, as a terminal does."""
+    """A user's screen and keyboard. A thread reads the program's output immediately, as a terminal does."""
 
     keys: int
     child: "subprocess.Popen[bytes]"
     screen: Emulator
-    raw: bytearray = attrs.field(factory=bytearray)  # all that the program has written
-    over: bool = False  # the program has ended, and all that it wrote is on the screen
+    raw: bytearray = attrs.field(factory=bytearray)  # all output of the program
+    over: bool = False  # the program has ended, and the screen shows all its output
     _changed: threading.Condition = attrs.field(factory=threading.Condition)
 
     def read_all(self) -> None:
@@ -80,7 +83,7 @@ class Console:
         while True:
             try:
                 data = os.read(self.keys, 65536)
-            except OSError:  # nobody has the other side open
+            except OSError:  # the other end of the terminal is closed
                 data = b""
             with self._changed:
                 self.raw += data
@@ -94,7 +97,7 @@ class Console:
         os.write(self.keys, keys.encode("utf-8", "surrogateescape"))
 
     def ready(self) -> None:
-        """Wait for an empty prompt: before it, the terminal itself takes control characters for commands to it."""
+        """Wait for an empty prompt; before it, the terminal itself interprets control characters."""
         self.wait_match(_EMPTY_PROMPT)
 
     def line(self, text: str) -> None:
@@ -106,31 +109,31 @@ class Console:
     def text(self) -> str:
         """Return the text on the screen, with wrapped rows joined.
 
-        The terminal's own answers are left out. They are echoed if they arrive before the program reads keys.
+        The terminal's replies to queries are left out. They are echoed if they arrive before the program reads keys.
         """
         return _ANSWER.sub("", self.screen.text()).rstrip()
 
     def wait(self, shown: Callable[[], bool], what: str) -> None:
-        """Wait until the screen is as it should be."""
+        """Wait until the condition holds for the screen."""
         with self._changed:
             self._changed.wait_for(lambda: shown() or self.over, PATIENCE_S)
             assert shown(), f"{what} was not shown; the screen is:\n{self.text}"
 
     def wait_for(self, *texts: str) -> None:
-        """Wait until all of these are on the screen."""
+        """Wait until all of these texts are on the screen."""
         self.wait(lambda: all(text in self.text for text in texts), repr(texts))
 
     def wait_without(self, text: str) -> None:
         self.wait(lambda: text not in self.text, f"a screen without {text!r}")
 
     def wait_match(self, pattern: str) -> None:
-        """Wait until the pattern matches; ^ and $ are the ends of a line."""
+        """Wait until the pattern matches; ^ and $ match at the ends of each line."""
         self.wait(lambda: re.search(pattern, self.text, re.MULTILINE) is not None, pattern)
 
     def type_until(self, typed: str, pattern: str) -> None:
-        """Type this at an empty prompt, again and again until the pattern matches.
+        """Type the text at an empty prompt repeatedly until the pattern matches.
 
-        Names arrive by a watch, and a menu shows the names that are known when a key is pressed.
+        Names arrive by a watch, and a menu shows the names known when a key was pressed.
         """
 
         def is_shown() -> bool:
@@ -149,7 +152,7 @@ class Console:
         fcntl.ioctl(self.keys, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def ends(self) -> int:
-        """Wait until the program has ended; its exit status."""
+        """Wait for the end of the program; return its exit status."""
         with self._changed:
             assert self._changed.wait_for(lambda: self.over, PATIENCE_S), f"it goes on:\n{self.text}"
         return self.child.wait(PATIENCE_S)
@@ -165,7 +168,7 @@ def console(
     environment: Mapping[str, str] = {},
     folder: Path | None = None,
 ) -> Iterator[Console]:
-    """`kschedd WORDS` at a terminal of that size; `where` has its state and configuration, it runs in `folder`."""
+    """Run `kschedd WORDS` at a terminal of this size, with state and configuration in `where`, in `folder`."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "PAGER", "LESS")}

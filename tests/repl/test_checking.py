@@ -1,4 +1,4 @@
-"""Tests of the marks on a line while it is typed."""
+"""Tests of the marks in a line while it is typed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of the completions of a half-typed line."""
+"""Tests of the completions of an incomplete line."""
 
 import pytest
 

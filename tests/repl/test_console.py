@@ -1,4 +1,4 @@
-"""The REPL at a terminal, beside a daemon: what a user types, and what the screen shows then."""
+"""Tests of the REPL at a terminal with a daemon: the screen after each input."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -65,7 +65,7 @@ def kept(daemon: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cons
 
 @pytest.fixture
 def repl(kept: Console) -> Console:
-    """One for several tests, since it takes a moment to start; with an empty screen."""
+    """Yield a console that several tests share, since it starts slowly; its screen is empty."""
     kept.ready()
     kept.type("\x0c")
     kept.wait_match(rf"\A{PROMPT}$")
@@ -74,7 +74,7 @@ def repl(kept: Console) -> Console:
 
 @pytest.fixture
 def own(daemon: str, tmp_path: Path) -> Iterator[Console]:
-    """One for a test that ends it, or changes its terminal."""
+    """Yield a console for a test that ends it, or changes its terminal."""
     with console(["repl", "--socket", daemon], tmp_path) as shown:
         shown.wait_for(PROMPT, "nodes 2")
         yield shown
@@ -112,7 +112,7 @@ def test_ctrl_c_ends_only_what_runs(own: Console) -> None:
     own.line("get nodes | sh -c 'cat; exec sleep 1000'")
     own.wait_for("node-b ")
     own.type("\x03")
-    own.wait_for("was ended by SIG")  # of its own accord, or by the signal that follows Ctrl-C
+    own.wait_for("was ended by SIG")  # by itself, or by the signal that follows Ctrl-C
     own.line("get pods -w")
     own.wait_for("big-0")
     own.type("\x03")
@@ -219,7 +219,7 @@ def test_the_rc_file_is_run_and_its_faults_are_told_with_their_lines(daemon: str
         repl.line("mine web-0")
         repl.wait_for("pod/web-0")
         repl.ready()
-        repl.type("get pods -o nameX\x1b")  # Escape is vi's navigation mode, in which x deletes
+        repl.type("get pods -o nameX\x1b")  # Escape enters vi's navigation mode, in which x deletes
         repl.type("x\r")
         repl.wait_for("pod/big-0")
         _leave(repl)
@@ -285,7 +285,7 @@ def test_what_follows_the_cluster_comes_back_with_the_daemon(tmp_path: Path) -> 
         second.close()
         repl.wait_for("The daemon has gone")
         second.enter_context(live_daemon(tmp_path))
-        repl.wait_for(": what changed in between is not known")  # also if it went before the watch began
+        repl.wait_for(": what changed in between is not known")  # also if the daemon stopped before the watch began
         with BlockingClient(live.socket, timeout=180) as client:
             client.call("objects.apply", manifests=CLUSTER[0].replace("node-a", "node-c"))
         repl.wait_for("node/node-c")

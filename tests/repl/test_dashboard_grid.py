@@ -1,4 +1,4 @@
-"""The dashboard on screens of every size."""
+"""Tests of the dashboard on screens of every size."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lines: commands, pipes, files and quotes; macros; settings; what is pasted; what is found again."""
+"""Tests of input lines: commands, pipes, files and quotes; macros; settings; pasted text; history search."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests that the names for completion follow the existing objects."""
+"""Tests that the names offered for completion are those of the existing objects."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -120,7 +120,7 @@ def test_pending_pods_are_known_however_many_pods_there_are(book: NameBook) -> N
 async def _kept(
     path: Path, book: NameBook
 ) -> AsyncIterator[tuple[Client, Callable[[Callable[[], bool]], Awaitable[None]]]]:
-    """Run a daemon whose names a NameKeeper keeps in the book.
+    """Run a daemon, and a NameKeeper that keeps its names in a book.
 
     Yields a client, and a function that waits until a condition on the book holds.
     """
@@ -158,7 +158,7 @@ async def test_the_names_of_a_live_cluster(tmp_path: Path) -> None:
         for name in ("n2", "n1"):
             await client.call("objects.create", manifest=node(name))
         await until("Node", ["n1", "n2"])
-        # As many as before, and others:
+        # The number of nodes stays the same, their names change.
         await client.call("objects.delete", kind="Node", name="n1")
         await client.call("objects.create", manifest=node("n3"))
         await until("Node", ["n2", "n3"])

@@ -1,4 +1,4 @@
-"""The pages that walk through something, in the REPL: what they show is on the screen."""
+"""Tests of documentation pages with commands to follow: the REPL's screen shows the output in the page."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,11 +12,11 @@ from tests.repl.live_daemon import live_daemon
 from tests.repl.pages import replay
 from tests.repl.screens import console
 
-#: by page, what is never the same twice in a daemon
+#: by page, text that varies between runs with a daemon
 DIFFERS: Mapping[str, Mapping[str, str]] = {
     "DEBUGGING.md": {
         r"^Client .* holds the debugger": "Client holds the debugger",
-        # The daemon may have taken the next pod from its queue already.
+        # The daemon may already have popped the next pod.
         r"before the attempt of \S+\.$": "between two attempts.",
         r"before the attempt of \S+;": "between two attempts;",
     },

@@ -1,7 +1,7 @@
-"""docs/REPL.md, typed into the REPL at a terminal: its screens are what is shown.
+"""Tests of docs/REPL.md, typed into the REPL at a terminal: the page has the same screens.
 
-Lines of its blocks: `kschedd > WORDS` is typed at an empty prompt and entered, or not entered where it ends with a
-cursor; `  ... LINE` is a line of manifests; `<Tab>` and the like are keys; all else appears on the screen.
+Lines of its blocks: `kschedd > WORDS` is typed at an empty prompt and entered, unless a cursor ends it; ` ... LINE` is
+a line of manifests; `<Tab>` and the like are keys; all else must appear on the screen.
 """
 
 import re
@@ -20,7 +20,7 @@ _KEY = re.compile(r"<(Tab|Enter|Ctrl-[A-Z]|[a-z])>")
 
 
 def _shown(line: str) -> str:
-    """Return a pattern of a line of the screen that allows any margin, and any text in place of dots."""
+    """Return a pattern for a line of the screen with any indentation, and with any text instead of dots."""
     return r"^ *" + ".*".join(re.escape(part.rstrip()) for part in line.strip().split("...")) + r" *$"
 
 

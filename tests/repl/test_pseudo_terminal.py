@@ -1,4 +1,4 @@
-"""The conversation as a process of its own at a real pseudo-terminal, keys in, screen out."""
+"""Tests of the REPL as a separate process at a real pseudo-terminal."""
 
 import codecs
 import os
@@ -18,7 +18,7 @@ PROMPT = "kschedd ❯"  # noqa: RUF001 - the sign of a prompt
 PATIENCE_S = 180.0
 _AGAIN_S = 1.0
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()=>78][A-Z0-9]?|\x1b\][^\x07]*\x07")
-_UNFINISHED = re.compile(r"\x1b(\[[0-9;?]*|[()]|\][^\x07]*)?\Z")  # the rest comes with the next bytes
+_UNFINISHED = re.compile(r"\x1b(\[[0-9;?]*|[()]|\][^\x07]*)?\Z")  # an incomplete escape sequence at the end
 
 
 @attrs.define(eq=False)
@@ -29,15 +29,16 @@ class Screen:
     state: Path
     text: str = ""
     _decoder: codecs.IncrementalDecoder = attrs.field(factory=codecs.getincrementaldecoder("utf-8"))
-    _unread: str = ""  # the beginning of an escape sequence
+    _unread: str = ""  # incomplete escape sequence
 
     def type(self, keys: str) -> None:
         os.write(self.keys, keys.encode())
 
     def expect(self, words: str, *, again: str = "") -> str:
-        """Wait until these words are shown, and return all text shown up to them.
+        """Wait until these words appear, and return all text up to them.
 
-        Until then `again` is typed repeatedly on an empty line: completion with Tab needs names that arrive by a watch.
+        Until then `again` is typed repeatedly on an empty line, since completion with Tab needs names that arrive by a
+        watch.
         """
         end = time.monotonic() + PATIENCE_S
         while words not in self.text:

@@ -1,4 +1,4 @@
-"""The screen that the console tests read: which rows it joins."""
+"""Tests of the screen that the console tests read: which rows are joined."""
 
 import os
 from collections.abc import Iterator

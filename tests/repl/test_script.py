@@ -1,4 +1,4 @@
-"""Scripts against a live socket: `kschedd repl < script`, -f, -c."""
+"""Tests of scripts with a live socket: `kschedd repl < script`, -f, -c."""
 
 import io
 import os

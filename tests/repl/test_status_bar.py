@@ -1,4 +1,4 @@
-"""The status bar on wide and narrow terminals."""
+"""Tests of the status bar on wide and narrow terminals."""
 
 import pytest
 

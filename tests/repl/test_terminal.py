@@ -1,4 +1,4 @@
-"""The prompt and the conversation, with keys from a pipe and output without a terminal."""
+"""Tests of the prompt with keys from a pipe and output without a terminal."""
 
 from collections.abc import Iterator
 from typing import Any

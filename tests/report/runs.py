@@ -14,7 +14,7 @@ from kschedd.sdk.objects import node, pod
 from kschedd.simulation.simulation import Simulation
 
 report_of = partial(aggregate.report_of, methods=cluster_methods)
-Step = tuple[float, dict[str, Any] | str]  # seconds, and what is created, or the pod that is deleted then
+Step = tuple[float, dict[str, Any] | str]  # time in seconds, and the object to create or the name of the pod to delete
 
 
 def run(steps: Sequence[Step], until_s: float, *, observed: bool = True) -> tuple[Simulation, ReportCollector]:
@@ -36,7 +36,7 @@ def zoned(name: str, zone: str, **more: Any) -> dict[str, Any]:
 
 
 def small_run() -> Report:
-    """Two zones; a pod that comes and goes, one that never fits, one that waits until another goes."""
+    """Two zones; a pod that is created and deleted, one that never fits, and one that waits for another to end."""
     steps: list[Step] = [
         (0, zoned("node-a", "zone-a", cpu="4")),
         (0, zoned("node-b", "zone-b", cpu="4")),

@@ -1,4 +1,4 @@
-"""Columns of time: merged columns have the same sums as their entries, however late entries arrive."""
+"""Tests of columns of time: merged columns have the same sums as their entries, even for late entries."""
 
 import random
 from itertools import pairwise
@@ -29,7 +29,7 @@ def test_beyond_the_last_width_columns_double() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_levels_add_up_to_the_integral_of_what_was_set(seed: int) -> None:
-    """Against the plain rule: the amount times the seconds it held, second by second."""
+    """Compare with the plain rule: the sum over all seconds of the amount set at that second."""
     rng = random.Random(seed)
     axis = TimeAxis()
     levels = Levels(axis)

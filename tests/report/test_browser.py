@@ -1,6 +1,6 @@
-"""The page in a browser: its script works, hostile names have no effect, and it fits the screen of a phone.
+"""Tests of the page in a browser: its script works, hostile names have no effect, and it fits the screen of a phone.
 
-Skipped where there is no Chromium; everything else about the page is in test_report.py, without one.
+They are skipped without Chromium; test_report.py tests the page without a browser.
 """
 
 import re
@@ -17,7 +17,7 @@ from kschedd.report.page import page
 from tests.report.runs import small_run
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-_LONGEST_S = 180  # a limit for a browser that hangs, not a measure
+_LONGEST_S = 180  # limit for a browser that hangs
 
 Browse = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -51,7 +51,7 @@ def browse(tmp_path_factory: pytest.TempPathFactory) -> Browse:
 
 
 def with_script(text: str, script: str) -> str:
-    """Return the page with an additional script that runs after its own."""
+    """Return the page with an additional script that runs after its own scripts."""
     return text.replace("</body>", f"<script>{script}</script></body>")
 
 

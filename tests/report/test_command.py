@@ -1,4 +1,4 @@
-"""kschedd simulate --report, --redact."""
+"""Tests of `kschedd simulate --report` and `--redact`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A report of the history in a daemon equals a report that was recorded during the run."""
+"""Tests that a report from a daemon's history equals a report recorded during the run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Kinds of reasons do not depend on the counts in the messages."""
+"""Tests that the kind of a reason does not depend on the numbers in the message."""
 
 import pytest
 

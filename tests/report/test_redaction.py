@@ -7,14 +7,14 @@ import attrs
 from kschedd.report import decisions, model
 from kschedd.report.redaction import _FIELDS
 
-#: fields of text that say nothing of the cluster's own: titles, resources, plugins, quantities, words of the report
+#: text fields without data of the cluster: titles, resources, plugins, quantities, words of the report
 PUBLIC = frozenset(
     """
     ResourceUse.resource ResourceUse.capacity HeatMap.name ScoreMap.plugins ScoreMap.left_out NodeAtEnd.use ZoneUse.use
     Report.title Report.facts Report.notes FunnelStep.what Decision.plugins Checked.verdict Checked.usage
     Explained.workload Explained.text CauseGroup.code
     """.split()
-)  # explanations are left out of a redacted report
+)  # a redacted report has no explanations
 
 
 def _text_fields(module: ModuleType) -> set[str]:

@@ -1,4 +1,4 @@
-"""Tests of a report's content and of its page."""
+"""Tests of a report's content and page."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _VOID = frozenset(("meta", "br", "img", "link", "input", "hr"))
 
 
 class Outline(HTMLParser):
-    """Ids, links and what is loaded; every element must be closed where it was opened."""
+    """The ids, links and loaded resources of a page; every element must be closed inside its parent."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -60,7 +60,7 @@ class Outline(HTMLParser):
 def test_utilisation_is_weighted_by_time() -> None:
     report = small_run()
     cpu = next(use for use in report.use if use.resource == "cpu")
-    # Two pods of 3 on 8 until 40, when the first goes and the one of 2 takes its place.
+    # Two pods of 3 of 8 CPUs until 40 s, when the first ends and the pod of 2 replaces it.
     assert cpu.series[:40] == pytest.approx([0.75] * 40)
     assert cpu.end == pytest.approx(5 / 8)
     assert cpu.mean == pytest.approx((40 * 0.75 + 60 * 0.625) / 100, abs=0.01)
@@ -143,7 +143,7 @@ def test_many_nodes_share_rows_and_none_is_left_out() -> None:
     assert [group.zone for group in report.groups] == sorted(group.zone for group in report.groups)
     fullest = report.maps[0].cells
     assert fullest.shape == (len(report.groups), report.columns.count)
-    # One pod asks for half of one of the nodes that share its row.
+    # One pod requests half of one of the nodes in its row.
     row = next(n for n, group in enumerate(report.groups) if any(each.pods for each in group.nodes))
     assert fullest[row, 3] == pytest.approx(0.5 / len(report.groups[row].nodes))
 

@@ -1,4 +1,4 @@
-"""Timelines: their entries, their nesting, and that both formats have the same content."""
+"""Tests of timelines: entries, nesting, and that both formats have the same content."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A server on a real Unix socket, and a client that sends handwritten bytes."""
+"""A server on a real Unix socket, and a client that sends bytes written by hand."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -30,7 +30,7 @@ class Raw:
         await self.stream.send_all(data)
 
     async def message(self) -> Any:
-        """Return the next message, or None when the server has closed."""
+        """Return the next message, or None if the server has closed the connection."""
         with trio.fail_after(90):
             while True:
                 for message in self.unpacker:
@@ -46,7 +46,7 @@ class Raw:
 
 @attrs.define(eq=False)
 class Departures:
-    """The server's log, which besides wakes those who wait for a client to end."""
+    """A server log that also wakes tests that wait for a client to disconnect."""
 
     log: Any
     _lot: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)

@@ -1,4 +1,4 @@
-"""The check of answers against the classes from which their documentation is made."""
+"""A check of answers against the classes that document them."""
 
 from typing import Any
 
@@ -6,5 +6,5 @@ from kschedd.answers import plain, read
 
 
 def as_documented(answer: Any, value: Any) -> bool:
-    """Return whether the value has only fields of this answer class; raise AnswerError if it is not such an answer."""
+    """Return whether the value has only the fields of this answer class; raise AnswerError for any other value."""
     return bool(plain(read(answer, value)) == value)

@@ -1,4 +1,4 @@
-"""Writes over the socket are in the audit log, reads are not, and what came of them is."""
+"""Tests that the audit log has writes over the socket with their results, and no reads."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Both clients against a live server, in real time; and against servers that misbehave."""
+"""Tests of both clients with a live server, in real time, and with servers that misbehave."""
 
 import os
 from collections.abc import Callable
@@ -43,7 +43,7 @@ async def _count(call: Call) -> dict[str, Any]:
 
 
 METHODS = (
-    Method("echo", _echo, (Param("value", required=False),), doc="Gives back its parameter."),
+    Method("echo", _echo, (Param("value", required=False),), doc="Return the parameter."),
     Method("fail", _fail, doc="Fails."),
     Method("hang", _hang, doc="Never ends."),
     Method("count", _count, (Param("many", "integer"), Param("then", required=False)), doc="Counts."),
@@ -208,7 +208,7 @@ async def test_leaving_a_subscription_cancels_it(serve) -> None:
         for _ in range(3):
             async with daemon.subscribe("count", 2, "wait") as numbers:
                 assert await anext(numbers) == 0
-            # The next request may overtake the cancellation; a call in between settles it.
+            # The next request may overtake the cancellation; a call in between prevents this.
             while await daemon.call("stream.cancel", numbers.id) != {"cancelled": False}:
                 pass
 
@@ -245,7 +245,7 @@ async def test_calls_are_answered_while_a_subscription_is_not_read(serve) -> Non
             seen.extend(iter(lambda: next(numbers), None))
         return seen
 
-    # What came along with the answer does not count, and how much that was is chance.
+    # Items in the same bytes as the answer are not counted, and their number is random.
     seen = await in_thread(served.path, unread)
     assert seen == list(range(len(seen)))
     assert len(seen) < 5000
@@ -263,7 +263,7 @@ async def test_a_stream_far_longer_than_the_buffer_is_read_whole(serve) -> None:
 
 
 async def test_what_comes_along_with_the_opening_answer_is_not_too_much(tmp_path: Path) -> None:
-    """The first items may be in the same bytes as the answer, more of them than may wait later."""
+    """The bytes of the answer may contain the first items, even more items than may wait later."""
     answer = [1, 1, None, {"stream": 1}]
     items = [[2, "stream.item", [1, number, number]] for number in range(50)]
     end = [2, "stream.end", [1, {"code": "done", "message": ""}]]

@@ -1,8 +1,8 @@
-"""Random inputs decided by kube-scheduler and by kschedd: `python -m tests.oracle.fuzz --oracle PATH ...`.
+"""Decisions of kube-scheduler and of kschedd on random inputs: `python -m tests.oracle.fuzz --oracle PATH ...`.
 
-Inputs are generated from the seed and recorded by the oracle; those whose answer depends on chance are left out. Each
-record that kschedd decides otherwise is shrunk and written to a folder, with a line for each kind of difference. The
-exit status is 1 if there are any.
+Inputs are generated from the seed and recorded by the oracle; those with random answers are excluded. Each record that
+kschedd decides differently is shrunk and written to a folder, with a line for each kind of difference. The exit status
+is 1 if there are any.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--seed", type=int, default=1, help="seed of all draws (default: 1)")
     found.add_argument("--first", type=int, default=0, help="number of the first case and trace (default: 0)")
     found.add_argument(
-        "--shrink", type=int, default=1, help="records of each kind of difference to shrink (default: 1)"
+        "--shrink", type=int, default=1, help="number of records to shrink for each kind of difference (default: 1)"
     )
     found.add_argument("--out", type=Path, help="folder for records that differ (default: none are written)")
     return found
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class Results:
-    """Counts by family, and the records that differ with their kinds of difference."""
+    """Counts by family, and the records that differ, by kind of difference."""
 
     def __init__(self, judge: Judge, shrink: int) -> None:
         self._judge = judge

@@ -1,4 +1,4 @@
-"""Random cases: one cluster and one pod, family by family."""
+"""Random cases of one cluster and one pod, by family."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

@@ -20,7 +20,7 @@ from tests.oracle.fuzz.draws import (
 
 @attrs.define(eq=False)
 class Cluster:
-    """The objects of an input so far; `minor` is the release's minor version, for fields that it has to know."""
+    """The objects of an input so far; `minor` is the release's minor version, which determines the available fields."""
 
     draw: Draw
     minor: int
@@ -54,7 +54,7 @@ class Cluster:
 
 
 def cluster_of(draw: Draw, minor: int, nodes: int, *, crowded: bool = False) -> Cluster:
-    """Return a cluster of that many nodes with running pods; `crowded` leaves little room on them."""
+    """Return a cluster of this many nodes with running pods; `crowded` leaves few free resources."""
     cluster = Cluster(draw, minor)
     for namespace in NAMESPACES:
         labels = {"kubernetes.io/metadata.name": namespace, "team": TEAMS[namespace]}

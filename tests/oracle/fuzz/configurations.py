@@ -1,4 +1,4 @@
-"""Configurations with several profiles, weights, arguments, and plugins that are off."""
+"""Configurations with several profiles, weights, arguments, and disabled plugins."""
 
 from tests.oracle.fuzz.cluster import Cluster
 from tests.oracle.fuzz.draws import HOSTNAME, ZONE, Draw, Raw
@@ -17,7 +17,7 @@ FILTERS = ("NodePorts", "NodeAffinity", "TaintToleration", "NodeUnschedulable", 
 
 
 def configuration(cluster: Cluster) -> None:
-    """Give the cluster a configuration of one or two profiles; pods are for one of them."""
+    """Give the cluster a configuration of one or two profiles, one of which each pod names."""
     draw = cluster.draw
     profiles = [{"schedulerName": "default-scheduler", **_profile(draw)}]
     if draw.chance(40):

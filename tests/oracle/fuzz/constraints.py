@@ -1,4 +1,4 @@
-"""Constraints of a pod that need no further objects: resources, ports, node affinity, taints, spread, affinity."""
+"""Constraints that need no further objects: resources, ports, node affinity, taints, spread, pod affinity."""
 
 from tests.oracle.fuzz.cluster import Cluster
 from tests.oracle.fuzz.draws import EFFECTS, EXTENDED, NAMESPACES, REGION, TAINTS, TEAMS, ZONE, Draw, Raw
@@ -38,7 +38,7 @@ def _container(draw: Draw, name: str, image: str) -> Raw:
 
 
 def ports(cluster: Cluster, pod: Raw) -> None:
-    """Give the pod host ports, and some running pods, too."""
+    """Give the pod and some running pods host ports."""
     draw = cluster.draw
     _add_ports(draw, pod)
     for other in draw.sample(cluster.pods, len(cluster.pods) // 2):
@@ -128,7 +128,7 @@ def spread(cluster: Cluster, pod: Raw) -> None:
 
 
 def pod_affinity(cluster: Cluster, pod: Raw) -> None:
-    """Give the pod terms for and against other pods, and some running pods, too."""
+    """Give the pod and some running pods terms of pod affinity and anti-affinity."""
     draw = cluster.draw
     _add_pod_affinity(draw, pod)
     for other in draw.sample(cluster.pods, len(cluster.pods) // 3):

@@ -1,4 +1,4 @@
-"""Devices of a pod: classes, pools of slices, claims in all modes, and devices in use."""
+"""Devices for a pod: classes, pools of slices, claims with all allocation modes, and allocated devices."""
 
 from tests.oracle.fuzz.cluster import Cluster
 from tests.oracle.fuzz.draws import ZONE, Draw, Raw
@@ -19,14 +19,14 @@ _EXPRESSIONS = (
 
 
 def devices(cluster: Cluster, pod: Raw) -> None:
-    """Give the pod one or two claims for devices; some devices are in use by running pods."""
+    """Give the pod one or two claims for devices; running pods use some of the devices."""
     pools(cluster)
     in_use(cluster)
     claims(cluster, pod)
 
 
 def claims(cluster: Cluster, pod: Raw) -> None:
-    """Give the pod one or two claims, or a request for an extended resource that devices stand behind."""
+    """Give the pod one or two claims, or a request for an extended resource of a DeviceClass."""
     draw = cluster.draw
     if draw.chance(10):
         resources = pod["spec"]["containers"][0]["resources"]
@@ -49,7 +49,7 @@ def _use(pod: Raw, name: str, claim_name: str) -> None:
 
 
 def pools(cluster: Cluster) -> None:
-    """Add the classes and, for most nodes, a slice of their own; some devices are reachable from several nodes."""
+    """Add the classes and, for most nodes, a slice; some devices are accessible from several nodes."""
     draw = cluster.draw
     for name, driver in (("gpu", GPU), ("net", NET)):
         spec: Raw = {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
@@ -68,7 +68,7 @@ def pools(cluster: Cluster) -> None:
 
 
 def taint_rule(cluster: Cluster) -> Raw:
-    """Add a rule that taints the devices of one node, or single ones of all nodes."""
+    """Add a rule that taints the devices of one node, or one device on every node."""
     draw = cluster.draw
     taint = {"key": "broken", "value": "yes", "effect": draw.choice(("NoSchedule", "NoExecute", "None"))}
     spec: Raw = {"taint": taint | {"timeAdded": "2025-01-01T00:00:00Z"}}
@@ -106,9 +106,9 @@ def _slice(cluster: Cluster, driver: str, pool: str, where: Raw) -> None:
 
 
 def _newer(cluster: Cluster, devices: list[Raw]) -> Raw | None:
-    """Add what releases since 1.36 look at by default; return the counters that the devices share, if any.
+    """Add device features that are enabled by default since 1.36; return the counters that the devices share, if any.
 
-    These are taints, devices that several claims share, conditions of binding, and counters.
+    These are taints, shared devices, binding conditions, and counters.
     """
     draw = cluster.draw
     for device in devices:

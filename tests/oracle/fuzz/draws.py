@@ -1,4 +1,4 @@
-"""Random draws that fuzz inputs are made of: one seeded generator, and the vocabulary that objects share."""
+"""Random draws for fuzz inputs: a seeded generator, and the names and labels that objects share."""
 
 from collections.abc import Sequence
 from random import Random
@@ -23,7 +23,7 @@ EXTENDED = "example.com/widget"
 
 
 class Draw(Random):
-    """Draws from one seed. Inputs of different seeds, families and numbers are independent of each other."""
+    """Draws from one seed. A generator whose draws depend only on seed, family and number of the input."""
 
     def chance(self, percent: int) -> bool:
         return self.randrange(100) < percent
@@ -33,14 +33,14 @@ class Draw(Random):
         return self.sample(values, min(len(values), self.randint(least, most)))
 
     def cpu(self, low: int, high: int) -> str:
-        """Return an amount in millicores, spelled in one of the legal ways."""
+        """Return an amount in millicores, written in one of the valid forms."""
         milli = self.randint(low, high)
         if self.chance(60):
             milli = max(low, milli // 250 * 250)
         return f"{milli // 1000}" if milli % 1000 == 0 else self.choice([f"{milli}m", f"{milli / 1000:g}"])
 
     def memory(self, low: int, high: int) -> str:
-        """Return an amount in MiB, spelled in one of the legal ways."""
+        """Return an amount in MiB, written in one of the valid forms."""
         mebi = self.randint(low, high)
         if mebi % 1024 == 0 and self.chance(60):
             return f"{mebi // 1024}Gi"
@@ -56,7 +56,7 @@ class Draw(Random):
         return labels
 
     def selector(self) -> Raw:
-        """Return a label selector over the labels of pods."""
+        """Return a selector for pods."""
         if self.chance(60):
             return {"matchLabels": {"app": self.choice(APPS)}}
         operator = self.choice(("In", "NotIn", "Exists", "DoesNotExist"))

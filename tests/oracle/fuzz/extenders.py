@@ -1,6 +1,6 @@
-"""Extenders that a local server answers for: what each answers depends only on its name and on the names it is sent.
+"""Extenders on a local server, whose answers depend only on the extender's name and on the names in the request.
 
-`python -m tests.oracle.fuzz.extenders` serves them, for records of extenders that `kschedd verify` runs.
+`python -m tests.oracle.fuzz.extenders` serves them for records that `kschedd verify` runs.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""Random traces with PodGroups: groups that come before and after their pods, change, preempt, and are preempted."""
+"""Random traces with PodGroups, created before or after their pods, changed, preempting, and preempted."""
 
 from tests.oracle.fuzz.cluster import Cluster, cluster_of, pod, running
 from tests.oracle.fuzz.draws import HOSTNAME, NAMESPACES, PRIORITIES, REGION, ZONE, Draw, Raw
@@ -23,7 +23,7 @@ def domain_trace(seed: int, number: int, minor: int) -> Raw:
 def _trace(draw: Draw, name: str, cluster: Cluster, *, domains: bool = False) -> Raw:
     """Return a trace on this cluster; with `domains`, most groups have a topology constraint."""
     for one in cluster.nodes:
-        one["status"].pop("images", None)  # kube-scheduler counts images anew only on nodes that change
+        one["status"].pop("images", None)  # kube-scheduler recounts images only on nodes that change
     groups = [_group(cluster, f"old-{place}", domains) for place in range(draw.choice((0, 1, 2)))]
     for group in groups:
         for _ in range(draw.randint(1, 3)):
@@ -57,7 +57,7 @@ def _group(cluster: Cluster, name: str, domains: bool) -> Raw:
 
 
 def _joined(draw: Draw, member: Raw, group: Raw) -> Raw:
-    """Return the pod as one of the group."""
+    """Return the pod as a member of the group."""
     metadata, spec = member["metadata"], member["spec"]
     metadata["namespace"] = group["metadata"]["namespace"]
     spec["schedulingGroup"] = {"podGroupName": group["metadata"]["name"]}
@@ -80,7 +80,7 @@ class GroupScript(Script):
         self._deleted: list[Raw] = []
 
     def _group(self) -> list[Raw]:
-        """Create a group with its pods, in any order, perhaps without the group or with too few pods."""
+        """Create a group with its pods in random order, sometimes without the group or with too few pods."""
         draw, cluster = self._draw, self._cluster
         group = _group(cluster, f"group-{cluster.number()}", self._domains)
         cluster.others.remove(group)
@@ -102,7 +102,7 @@ class GroupScript(Script):
         return _joined(draw, created, group)
 
     def _run(self) -> list[Raw]:
-        """Run the scheduler without operations during a cycle: kschedd's traces have none within that of a group."""
+        """Run the scheduler without operations during a cycle, since kschedd's traces have none within a PodGroup's."""
         return [{name: value for name, value in one.items() if name in ("op", "cycles")} for one in super()._run()]
 
     def _member(self) -> list[Raw]:

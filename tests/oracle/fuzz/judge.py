@@ -1,7 +1,7 @@
-"""The comparison of one release: inputs recorded by its oracle, then decided by kschedd in each of its ways.
+"""A comparison for one release: its oracle records inputs, then kschedd decides them in each of its modes.
 
-These ways are: attempts that know nothing from before, attempts that know the evaluations of earlier ones, and, for
-traces without extenders, the actors of the daemon.
+These modes are: attempts without cached evaluations, attempts with them, and, for traces without extenders, the actors
+of the daemon.
 """
 
 import json
@@ -40,9 +40,9 @@ class Judge:
     version: KubernetesVersion
 
     def judged(self, inputs: Sequence[Raw]) -> Judged:
-        """Return the records of the inputs, and the differences between each and kschedd's decision.
+        """Return the records of the inputs, and the differences between each record and kschedd's decision.
 
-        Only inputs that differ are run more often, to see whether kube-scheduler's answer depends on chance.
+        Only inputs that differ get further runs, which show whether kube-scheduler's answer is random.
         """
         flags = ("-bind",) if inputs and "pod" in inputs[0] else ("-more",)
         recorded = record(self.oracle, inputs, *flags, once=True)
@@ -86,10 +86,11 @@ class Judge:
 
 
 def _same_through_actors(record: GoldenRecord) -> bool:
-    """Return whether the actors of the daemon are expected to do as recorded.
+    """Return whether the actors of the daemon can reproduce this trace.
 
-    They hear of a binding's first writes before its last one fails, and clear its nomination; and they call extenders
-    beside the trace's clock. None of their bindings can be held, and no trace waits for their cycle of a PodGroup.
+    They cannot if a binding fails after its first write, since they see that write and clear its nomination, nor with
+    extenders, which they call outside the trace's clock. They can neither hold a binding nor run a PodGroup's cycle
+    within a trace.
     """
     held = any(op["op"] == "fail" or op.get("hold") for op in record.raw["ops"])
     groups = record.raw["feature_gates"].get("GenericWorkload")
@@ -97,14 +98,14 @@ def _same_through_actors(record: GoldenRecord) -> bool:
 
 
 def is_drawn(differences: Sequence[str]) -> bool:
-    """Return whether the only difference is that kschedd has other nodes beside the chosen one among the best.
+    """Return whether the only difference is that kschedd has further best nodes beside the chosen one.
 
-    kube-scheduler draws among equal nodes where an extender scores, and only the drawn one is in the record.
+    If an extender scores, kube-scheduler draws among equal nodes, and the record has only the drawn one.
     """
     return all(_CHOSEN.search(one) for one in differences)
 
 
 def kind_of(difference: str) -> str:
-    """Return a difference's place without names and numbers, so that alike ones can be counted together."""
+    """Return a difference's path without names and numbers, for counting equal differences."""
     place, _, rest = difference.partition(": want ")
     return _NAMED.sub("*", place) if rest else _NAMED.sub("*", difference)[:80]

@@ -1,8 +1,9 @@
 """Volumes bound in PreBind, by kube-scheduler and by kschedd: `python -m tests.oracle.fuzz.prebind --oracle PATH`.
 
-A pod is reserved on a node and its volumes are written. Then the volume controller, a provisioner and others change the
-cluster step by step, in legal and in surprising ways, and after each step the scheduler checks whether all volumes are
-bound. After an error the pod is tried again. The writes, the checks, and the verdicts of the next attempt are compared.
+A pod is reserved on a node and the scheduler writes its volumes. Then the volume controller, a provisioner and other
+clients change the cluster step by step, in expected and unexpected ways, and after each step the scheduler checks
+whether all volumes are bound. After an error, another attempt follows. The writes, the checks, and the verdicts of the
+next attempt are compared.
 """
 
 import argparse
@@ -38,7 +39,7 @@ CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
 
 
 def prebind(seed: int, number: int, minor: int) -> Raw:
-    """Return a pod with volumes to bind and the node for it, without steps."""
+    """Return a pod with volumes to bind, and its node, without steps."""
     draw = Draw(f"{seed}/prebind/{number}")
     cluster = cluster_of(draw, minor, draw.randint(1, 6))
     classes(cluster)
@@ -49,7 +50,7 @@ def prebind(seed: int, number: int, minor: int) -> Raw:
         mount(created, claim(cluster, created["metadata"]["namespace"], kind))
     for one in cluster.others:
         if one["kind"] == VOLUME and draw.chance(25):
-            del one["spec"]["csi"]  # a volume of a type that a CSI driver serves
+            del one["spec"]["csi"]  # A CSI driver serves volumes of this type.
             one["spec"]["awsElasticBlockStore"] = {"volumeID": draw.choice(("vol-1", "aws://zone-a/vol-2", "aws://"))}
     chosen = draw.choice(cluster.nodes)
     chosen["spec"] = {}
@@ -70,7 +71,7 @@ def prebind(seed: int, number: int, minor: int) -> Raw:
 
 
 class World:
-    """What happens to a cluster after the scheduler's writes. `now` has the objects as the API server stores them."""
+    """Changes of a cluster after the scheduler's writes. `now` has the current objects of the API server."""
 
     def __init__(self, record: Raw, writes: Sequence[Raw], draw: Draw) -> None:
         self.record, self.draw = record, draw
@@ -81,7 +82,7 @@ class World:
         self._version = 10
 
     def step(self) -> list[Raw]:
-        """Return the changes of one step, which the scheduler sees."""
+        """Return the changes of one step, as the scheduler sees them."""
         draw, changes = self.draw, list[Raw]()
         for key in list(self.unseen):
             if draw.chance(70):
@@ -106,12 +107,12 @@ class World:
         return [_upsert(copy.deepcopy(obj))]
 
     def _object(self, *kinds: str) -> Raw | None:
-        """Return a copy of one of the written objects that still exist."""
+        """Return a copy of a written object that still exists."""
         known = [self.now[key] for key in self.written if key in self.now and key[0] in kinds]
         return copy.deepcopy(self.draw.choice(known)) if known else None
 
     def _claim(self) -> tuple[Raw, Raw] | None:
-        """Return a claim that is being bound, with the volume of its own (written by the scheduler, or new)."""
+        """Return an unbound claim with its volume (written by the scheduler, or new)."""
         found = self._object(CLAIM, VOLUME)
         if found is None:
             return None
@@ -150,7 +151,7 @@ class World:
         return {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}}
 
     def _bind(self, *, claim_first: bool = False) -> list[Raw]:
-        """Bind a claim to its volume, as the volume controller does: at times only in part."""
+        """Bind a claim to its volume as the volume controller does, sometimes only partly."""
         pair = self._claim()
         if pair is None:
             return []
@@ -166,7 +167,7 @@ class World:
         return self._bind(claim_first=True)
 
     def _fail(self) -> list[Raw]:
-        """Take the selected node away, as a provisioner that fails."""
+        """Remove the selected node, as a failing provisioner does."""
         found = self._object(CLAIM)
         if found is None:
             return []
@@ -176,7 +177,7 @@ class World:
             annotations["a"] = "b"
         found["metadata"]["annotations"] = annotations
         if not annotations:
-            del found["metadata"]["annotations"]  # an API server leaves an empty map out
+            del found["metadata"]["annotations"]  # an API server omits an empty map
         return self._put(found)
 
     def _choose_another(self) -> list[Raw]:
@@ -318,7 +319,7 @@ def _verdicts(result: ScheduleResult | FitError) -> Raw:
 
 
 def differences(wanted: Raw, found: Raw) -> Iterator[str]:
-    """Yield what differs: of the writes, only what VolumeBinding changes."""
+    """Yield the differences, for writes only in fields that VolumeBinding sets."""
     for name, seen in (("reserve", _same), ("writes", _written), ("checks", _same), ("again", _same)):
         want, got = seen(wanted.get(name)), seen(found.get(name))
         if want != got:

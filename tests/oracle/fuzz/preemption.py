@@ -1,11 +1,11 @@
-"""Preemption of a pod: a crowded cluster, budgets that its victims are under, and pods that are nominated."""
+"""Preemption by a pod: a crowded cluster, PodDisruptionBudgets of its possible victims, and nominated pods."""
 
 from tests.oracle.fuzz.cluster import Cluster, pod
 from tests.oracle.fuzz.draws import APPS, NAMESPACES, PRIORITIES, TIERS, Raw
 
 
 def preemption(cluster: Cluster, preemptor: Raw) -> None:
-    """Give the pod a large request and a high priority, and create budgets for the running pods."""
+    """Give the pod a large request and a high priority, and create PodDisruptionBudgets for the running pods."""
     draw = cluster.draw
     preemptor["spec"]["priority"] = draw.choice((50, 500, 2000))
     preemptor["spec"]["preemptionPolicy"] = "PreemptLowerPriority"

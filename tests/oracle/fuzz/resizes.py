@@ -1,4 +1,4 @@
-"""Random traces in which running pods are resized: deferred, larger again, smaller, done, or forbidden by a node."""
+"""Random traces that resize running pods: deferred, increased, decreased, completed, or infeasible on the node."""
 
 from tests.oracle.fuzz.cluster import Cluster, cluster_of
 from tests.oracle.fuzz.draws import Draw, Raw
@@ -12,7 +12,7 @@ def resize_trace(seed: int, number: int, minor: int) -> Raw:
     draw = Draw(f"{seed}/resizes/{number}")
     cluster = cluster_of(draw, minor, draw.randint(1, 5), crowded=True)
     for one in cluster.nodes:
-        one["status"].pop("images", None)  # kube-scheduler counts images anew only on nodes that change
+        one["status"].pop("images", None)  # kube-scheduler recounts images only on nodes that change
     script = ResizeScript(cluster)
     objects = cluster.objects
     operations = [script.operation() for _ in range(draw.randint(15, 45))]
@@ -29,7 +29,7 @@ def resize_trace(seed: int, number: int, minor: int) -> Raw:
 
 
 class ResizeScript(Script):
-    """The operations of one trace with pods that are to be resized."""
+    """The operations of one trace with resized pods."""
 
     operations = _OPERATIONS
 
@@ -38,7 +38,7 @@ class ResizeScript(Script):
         self._running = [one for one in cluster.pods if one["spec"].get("nodeName")]
 
     def _grow(self) -> list[Raw]:
-        """Change the request of a running pod; its kubelet defers it, finds it infeasible, or reports nothing."""
+        """Change the request of a running pod; its kubelet defers it, reports it infeasible, or reports nothing."""
         draw = self._draw
         if not self._running:
             return self._advance()

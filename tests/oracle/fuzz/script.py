@@ -38,7 +38,7 @@ _SENT_AGAIN = (500, 503)
 
 
 class Script:
-    """The operations of one trace. It knows the names that were given out, not what the scheduler did to them."""
+    """The operations of one trace. It knows the names that it has used, but not the effects of the scheduler."""
 
     operations: tuple[str, ...] = OPERATIONS
 
@@ -52,7 +52,7 @@ class Script:
         self._nodes = cluster.node_names
 
     def operation(self) -> list[Raw]:
-        """Return one operation, after those that create what it needs."""
+        """Return one operation, after operations that create the objects that it needs."""
         return self._one(self._draw.choice(self._operations))
 
     def _one(self, name: str) -> list[Raw]:
@@ -84,25 +84,25 @@ class Script:
         return [{"op": "create", "object": one} for one in (*self._unknown(new), created)]
 
     def _unknown(self, objects: list[Raw]) -> list[Raw]:
-        """Leave out pending pods and budgets of a name that exists."""
+        """Exclude pending pods and PodDisruptionBudgets whose names exist."""
         return [one for one in objects if one["kind"] not in ("Pod", "PodDisruptionBudget")]
 
     def _advance(self) -> list[Raw]:
         return [{"op": "advance", "seconds": self._draw.choice((0.5, 1, 1, 2, 5, 10, 31, 310))}]
 
     def _run(self) -> list[Raw]:
-        """Run the scheduler, at times for some cycles only, with operations during the first of them."""
+        """Run the scheduler, sometimes for a few cycles only, with operations during the first cycle."""
         draw, operation = self._draw, Raw(op="run")
         if draw.chance(50):
             operation["cycles"] = draw.randint(1, 3)
         if draw.chance(25) and not self._classes():
-            operation["hold"] = True  # what comes during the first cycle may preempt the pod that is being bound
+            operation["hold"] = True  # an operation during the first cycle may cause preemption of the pod being bound
         if draw.chance(70 if "hold" in operation else 30):
             operation["during"] = self._one("pod" if draw.chance(50) else draw.choice(_OF_API))
         return [operation]
 
     def _copies(self) -> list[Raw]:
-        """Create pods that are alike but for their names, as of one workload."""
+        """Create pods that differ only in their names, as those of one workload."""
         *before, created = self._pod()
         others = []
         for _ in range(self._draw.randint(1, 6)):
@@ -119,14 +119,14 @@ class Script:
         draw, codes, most = self._draw, _CODES, 4
         verb = draw.choice(("bind", "patch", "delete") if self._cluster.minor >= 36 else ("bind", "patch"))
         if verb == "patch" and self._cluster.minor < 36:
-            codes, most = _SENT_AGAIN, 3  # a victim's condition is written in the end
+            codes, most = _SENT_AGAIN, 3  # the victim's condition is written at the last retry
         return [{"op": "fail", "verb": verb, "code": draw.choice(codes), "times": draw.randint(1, most)}]
 
     def _classes(self) -> bool:
         return any(one["kind"] == "DeviceClass" for one in self._cluster.others)
 
     def _devices(self) -> list[Raw]:
-        """Change what there is of devices: a slice goes or gets a taint, a claim goes, or a rule taints devices."""
+        """Change the devices: delete or taint a slice, delete a claim, or add a rule that taints devices."""
         draw, cluster = self._draw, self._cluster
         if not self._classes():
             return self._advance()
@@ -154,7 +154,7 @@ class Script:
 
     def _node(self) -> list[Raw]:
         created = node(self._draw, f"node-{100 + self._cluster.number()}", ["zone-a", "zone-b"])
-        created["status"].pop("images", None)  # kube-scheduler counts images anew only on nodes that change
+        created["status"].pop("images", None)  # kube-scheduler recounts images only on nodes that change
         self._nodes.append(created["metadata"]["name"])
         return [{"op": "create", "object": created}]
 
@@ -195,7 +195,7 @@ class Script:
         return self._patch_pod(self._draw.choice(gated), {"spec": {"schedulingGates": None}})
 
     def _relabel_pod(self) -> list[Raw]:
-        """Change the labels of a pod, on which others' selectors depend."""
+        """Change the labels of a pod, which other pods' selectors may match."""
         if not self._pods:
             return self._advance()
         return self._patch_pod(self._draw.choice(self._pods), {"metadata": {"labels": self._draw.labels()}})

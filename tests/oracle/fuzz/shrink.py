@@ -1,7 +1,7 @@
-"""A minimizer: remove objects, operations and fields of an input as long as its record still differs.
+"""A minimizer that removes objects, operations and fields of an input as long as its record still differs.
 
-Each round tries many removals in one run of the oracle: first halves, then quarters, down to single ones. Of those that
-keep the difference alone, as many are made together as keep it together.
+Each round tries many removals in one run of the oracle: first halves, then quarters, down to single parts. Of the
+removals that each keep the difference, as many as possible are combined.
 """
 
 import copy
@@ -27,7 +27,7 @@ _LISTS = ("objects", "ops")
 
 
 def shrunk(record: Raw, still_differ: StillDiffer) -> Raw:
-    """Return the smallest input found whose record differs as that of `record` does."""
+    """Return the smallest input found whose record has the same kind of difference as `record`."""
     found = copy.deepcopy({key: value for key, value in record.items() if key not in ("want", "binding")})
     for places in (_members, _fields):
         while (smaller := _without_most(found, list(places(found)), still_differ)) is not None:
@@ -63,7 +63,7 @@ def _below(value: Any, path: Path) -> Iterator[Path]:
 
 
 def _without_most(record: Raw, paths: Sequence[Path], still_differ: StillDiffer) -> Raw | None:
-    """Return the record without some of these; None if none can be spared."""
+    """Return the record without some of these paths; None if every path is needed."""
     size = max(1, len(paths) // 2)
     while paths:
         chunks = [paths[start : start + size] for start in range(0, len(paths), size)]
@@ -94,10 +94,10 @@ def without(record: Raw, paths: Sequence[Path]) -> Raw:
             else:
                 del holder[path[-1]]
         except (KeyError, IndexError, TypeError):
-            continue  # something that holds it is removed, too
+            continue  # a removed object or list contained it
     return smaller
 
 
 def _last_first(path: Path) -> tuple[tuple[int, int, str], ...]:
-    """Order items of one list by number, so that the last is removed first and the others keep their places."""
+    """Order items of one list by descending number, so that removing one does not renumber the others."""
     return tuple((1, step, "") if isinstance(step, int) else (0, 0, step) for step in path)

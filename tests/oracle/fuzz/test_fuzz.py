@@ -1,4 +1,4 @@
-"""Generated inputs and the minimizer, without an oracle."""
+"""Tests of generated inputs and the minimizer, without an oracle."""
 
 import json
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def test_no_two_objects_of_an_input_share_a_name() -> None:
 
 
 def _once(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what is created, without groups that are created again after they were deleted."""
+    """Return the created objects, without groups that are created again after a deletion."""
     deleted = {one["name"] for one in record["ops"] if one["op"] == "delete" and one["kind"] == "PodGroup"}
     return [one for one in _created(record) if one["metadata"]["name"] not in deleted]
 
@@ -82,7 +82,7 @@ def test_the_minimizer_keeps_what_the_difference_needs() -> None:
 
 
 def _safe(differ: Any, one: dict[str, Any]) -> bool:
-    """Return the answer for one input; one whose field is missing does not differ."""
+    """Return the answer for one input; an input without the field has no difference."""
     return "tolerations" in one["pod"]["spec"] and bool(differ([one])[0])
 
 

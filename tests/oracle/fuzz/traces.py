@@ -53,7 +53,7 @@ def trace(seed: int, number: int, minor: int) -> Raw:
 
 
 def _ready_at_once(cluster: Cluster) -> None:
-    """Take away what kube-scheduler waits for by the real clock: conditions of binding, claims that it makes itself."""
+    """Remove what kube-scheduler waits for by the real clock: binding conditions, and claims that it creates itself."""
     for one in cluster.others:
         one.get("spec", {}).pop("extendedResourceName", None)
         for device in one.get("spec", {}).get("devices") or () if one["kind"] == "ResourceSlice" else ():
@@ -62,7 +62,7 @@ def _ready_at_once(cluster: Cluster) -> None:
 
 
 def _gates(cluster: Cluster) -> dict[str, bool]:
-    """Return one gate that is not as by default."""
+    """Return one feature gate with its non-default value."""
     known = [name for name, (first, last) in _GATES.items() if first <= cluster.minor <= last]
     name = cluster.draw.choice((*known, *_ON))
     return {name: name in _ON}

@@ -1,4 +1,4 @@
-"""Volumes of a pod: claims of all states, volumes, storage capacity, and the limits of CSI drivers."""
+"""Volumes for a pod: claims in all states, volumes, storage capacity, and the limits of CSI drivers."""
 
 from tests.oracle.fuzz.cluster import Cluster
 from tests.oracle.fuzz.draws import HOSTNAME, ZONE, Raw
@@ -8,7 +8,7 @@ _WAIT = {"volumeBindingMode": "WaitForFirstConsumer"}
 
 
 def volumes(cluster: Cluster, pod: Raw) -> None:
-    """Give the pod one to three claims: bound ones, ones to be bound, ones to be provisioned, missing ones."""
+    """Give the pod one to three claims: bound, unbound, to be provisioned, or missing."""
     draw = cluster.draw
     classes(cluster)
     for _ in range(draw.randint(1, 3)):
@@ -17,13 +17,13 @@ def volumes(cluster: Cluster, pod: Raw) -> None:
 
 
 def bound_volume(cluster: Cluster, pod: Raw) -> None:
-    """Give the pod a claim that has its volume: in a trace nothing binds the others."""
+    """Give the pod a bound claim, since no controller binds claims in a trace."""
     classes(cluster)
     mount(pod, claim(cluster, pod["metadata"]["namespace"], "bound"))
 
 
 def classes(cluster: Cluster) -> None:
-    """Add the storage classes and their driver, once."""
+    """Add the storage classes and their driver unless they exist."""
     draw = cluster.draw
     if any(one["kind"] == "StorageClass" for one in cluster.others):
         return
@@ -58,7 +58,7 @@ def mount(pod: Raw, claim_name: str) -> None:
 
 
 def claim(cluster: Cluster, namespace: str, kind: str) -> str:
-    """Add a claim with what it needs; return its name."""
+    """Add a claim with the objects that it needs; return its name."""
     draw, name = cluster.draw, f"claim-{cluster.number()}"
     if kind == "missing":
         return name
@@ -86,7 +86,7 @@ def claim(cluster: Cluster, namespace: str, kind: str) -> str:
 
 
 def volume(cluster: Cluster, modes: list[str], size: int, class_name: str) -> Raw:
-    """Add a volume that is reachable from some nodes only; no two have the same size by chance alone."""
+    """Add a volume that is accessible from some nodes only, with a unique size."""
     draw, number = cluster.draw, cluster.number()
     spec: Raw = {
         "capacity": {"storage": f"{size * 1024 + number}Mi"},

@@ -1,4 +1,4 @@
-"""HTTP client of a real API server, for the scripts here (requires httpx)."""
+"""An HTTP client of a real API server for the scripts in this folder (requires httpx)."""
 
 import ssl
 import sys
@@ -12,7 +12,7 @@ Raw = Mapping[str, Any]
 
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
-# By kind: the path of the API group and the resource. An exclamation mark stands for a cluster-scoped kind.
+# Path of the API group, and resource, by kind. A leading "!" marks a cluster-scoped kind.
 _RESOURCES = {
     "CSINode": "apis/storage.k8s.io/v1 csinodes!",
     "Lease": "apis/coordination.k8s.io/v1 leases",
@@ -25,7 +25,7 @@ _RESOURCES = {
 
 
 def client_of(kubeconfig: str) -> httpx.Client:
-    """Return a client for the first cluster and user of a kubeconfig that `servers/up` has written."""
+    """Return a client for the first cluster and user of a kubeconfig written by `servers/up`."""
     with open(kubeconfig, encoding="utf-8") as file:
         config = yaml.safe_load(file)
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]

@@ -1,9 +1,9 @@
-"""Kubelets of a real control plane, simulated: nodes, leases, pods that run and end, and a volume provisioner.
+"""Simulated kubelets for a real control plane: nodes, leases, pods that run and end, and a volume provisioner.
 
     python tests/oracle/servers/kubelets.py DIR/kubelets.kubeconfig --nodes 20
 
-Pods that are bound become Running, those of Jobs Succeeded after 3 s, deleted ones go. Claims of the StorageClass `dyn`
-(WaitForFirstConsumer) get a volume on their node. One process with threads; it runs until it is ended.
+Bound pods become Running, those of Jobs Succeeded after 3 s, and deleted pods are removed. Claims of the StorageClass
+`dyn` (WaitForFirstConsumer) get a volume on their node. It is one process with threads, which runs until it is killed.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def conditions(**states: str) -> list[dict[str, str]]:
 
 
 class Kubelets:
-    """The kubelets of all nodes: what they have done for each pod, by uid, and threads to do more."""
+    """The kubelets of all nodes: their actions on each pod, by uid, and a pool of threads."""
 
     def __init__(self, client: httpx.Client, options: argparse.Namespace) -> None:
         self._client = client
@@ -49,7 +49,7 @@ class Kubelets:
         self.names = [f"n{number:02d}" for number in range(options.nodes)]
 
     def register(self, number: int) -> None:
-        """Create a node with its status and CSINode; unless all are alike, some have disks, taints and devices."""
+        """Create a node with its status and CSINode; unless all are equal, some have disks, taints and devices."""
         name, alike = self.names[number], self._options.alike
         labels = {
             "kubernetes.io/hostname": name,
@@ -106,7 +106,7 @@ class Kubelets:
             create(self._client, {**kind, "metadata": metadata, "spec": spec})
 
     def act(self, pod: dict[str, Any], tries: int = 1) -> None:
-        """Do what the pod's kubelet would; try again a second later where the server refuses."""
+        """Act on the pod as its kubelet does; retry after a second if the server rejects the request."""
         metadata, spec = pod["metadata"], pod["spec"]
         try:
             if metadata.get("deletionTimestamp"):
@@ -160,14 +160,14 @@ class Kubelets:
             print(f"{where}: {answer.text[:300]}", file=sys.stderr)
 
     def provision(self, claim: dict[str, Any]) -> None:
-        """Create the volume of a claim whose pod has got a node."""
+        """Create the volume of a claim whose node is selected."""
         metadata, spec = claim["metadata"], claim["spec"]
         node = metadata.get("annotations", {}).get("volume.kubernetes.io/selected-node")
         if node and not spec.get("volumeName") and spec.get("storageClassName") == "dyn":
             create(self._client, _volume(metadata, spec, node))
 
     def follow(self, url: str, act: Callable[[dict[str, Any]], None]) -> None:
-        """List the objects, watch them, and hand each one to a thread; list again when the watch ends."""
+        """List the objects, watch them, and handle each one in a thread; list again when the watch ends."""
         while True:
             try:
                 listed = self._client.get(url).raise_for_status().json()
@@ -233,12 +233,12 @@ def _volume(claim: dict[str, Any], spec: dict[str, Any], node: str) -> dict[str,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kubeconfig", help="of a user who may do everything")
+    parser.add_argument("kubeconfig", help="kubeconfig of a user with all permissions")
     parser.add_argument("--nodes", type=int, default=20, help="number of nodes (default: 20)")
-    parser.add_argument("--cpu", default="8", help="of each node (default: 8)")
+    parser.add_argument("--cpu", default="8", help="CPU of each node (default: 8)")
     parser.add_argument("--version", default="v1.37.2", help="the kubelets' version (default: v1.37.2)")
-    parser.add_argument("--declared", default="", help="features that the nodes declare, separated by commas")
-    parser.add_argument("--alike", action="store_true", help="nodes without labels, taints and devices of their own")
+    parser.add_argument("--declared", default="", help="comma-separated features that the nodes declare")
+    parser.add_argument("--alike", action="store_true", help="create nodes without own labels, taints and devices")
     options = parser.parse_args()
     kubelets = Kubelets(client_of(options.kubeconfig), options)
     for number in range(options.nodes):
