@@ -22,10 +22,6 @@ _KINDS: Final[Mapping[str, str]] = {
         ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
         "stored, but its webhooks are not called",
     ),
-    **dict.fromkeys(
-        ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
-        "stored, but admission does not evaluate it",
-    ),
     "APIService": "stored, but requests for its API are not forwarded",
     "CertificateSigningRequest": "stored, but it is not signed",
 }

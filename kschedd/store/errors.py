@@ -267,6 +267,15 @@ class Mirrored(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
         )
 
 
+@attrs.define(eq=False)
+class PolicyDenied(Forbidden):
+    """A write that an admission policy or webhook rejects, with the reason and the HTTP status that it states."""
+
+    policy_reason: str
+    policy_code: int
+    with_cause: bool = True
+
+
 class Unadmitted(Forbidden):
     """A request that mutating admission rejects before a name is generated."""
 

@@ -212,7 +212,7 @@ class KeptStore(StoreReader):
             raise AlreadyExists(kind, name, deleting=there.deleting, other="" if alike else other)
         if not restore:
             if not self._seeding:
-                self._admission.validate_whole(attributes, created.raw, None)
+                self._admission.validate_whole(attributes, created.raw, None, dry_run=dry_run)
             charges = self._admission.charges(attributes, created.raw, None)
             if charges and not dry_run:
                 self._charge(charges)

@@ -110,6 +110,10 @@ class StoreReader:
         definition = None if known.known else custom.definition_of(self, raw)
         return known if definition is None else custom.defined_kind(definition)
 
+    def serves(self, kind: Kind) -> bool:
+        """Return whether this cluster has the kind: it is built in, or has a definition."""
+        return kind.known or kind.api_version in custom.served_versions(self, kind.name)
+
     def count(self, kind: str) -> int:
         return self._objects.count(kind)
 

@@ -39,7 +39,7 @@ from kschedd.errors import without_traceback
 from kschedd.registry.validation_update import validate_version
 from kschedd.store import eviction
 from kschedd.store.admission.chain import Admission
-from kschedd.store.admission.request import RequestAdmission
+from kschedd.store.admission.request import REVIEWING, RequestAdmission
 from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.built_in import UNDELETABLE, built_in
@@ -126,6 +126,7 @@ class Store(KeptStore):
     def stand_for(self, rules: Rules) -> None:
         super().stand_for(rules)
         self._pod_strategy.forget()
+        self._admission.policies = None
         self._copies.forget(nodes=True)
 
     def seed_defaults(self) -> None:
@@ -367,7 +368,7 @@ class Store(KeptStore):
         self._admission.authorize(attributes, None, old.raw)
         if kind == "Namespace" and name in UNDELETABLE:
             raise Forbidden(kind, name, "this namespace may not be deleted")
-        self._admission.validate_whole(attributes, None, old.raw)
+        self._admission.validate_whole(attributes, None, old.raw, dry_run=dry_run)
         left = begin_deletion(old, grace_period_s, propagation, self._now())
         if dry_run:
             if left is None and isinstance(old, Pod):
@@ -409,6 +410,10 @@ class Store(KeptStore):
         assert isinstance(pod, Pod)
         if self._admission.user is not None:
             self._admission.authorize(Attributes("CREATE", "Pod", namespace, name, "binding"), None, pod.raw)
+        if self._admission.reviews:
+            self._review_created(
+                "binding", ("v1", "Binding"), pod, {"target": {"kind": "Node", "name": node_name}}, False
+            )
         refuse_binding(pod, node_name, uid)
         now_bound = bound(pod, node_name, self.log.version + 1, at)
         self._objects.commit_binding(pod, now_bound)
@@ -431,6 +436,8 @@ class Store(KeptStore):
         pod = self.get("Pod", namespace, name)
         assert isinstance(pod, Pod)
         self._admission.authorize(Attributes("CREATE", "Pod", namespace, name, "eviction"), None, pod.raw)
+        if self._admission.reviews:
+            self._review_created("eviction", ("policy/v1", "Eviction"), pod, {}, dry_run)
         budget = eviction.guarding(pod, self.list(eviction.BUDGET, namespace))
         if budget is not None:
             status = eviction.spent(budget, pod, stamp(self._now()))
@@ -443,6 +450,15 @@ class Store(KeptStore):
         gone = self.delete("Pod", namespace, name, grace_period_s=grace_period_s, uid=pod.uid, dry_run=dry_run)
         assert isinstance(gone, Pod)
         return gone
+
+    def _review_created(
+        self, subresource: str, api_kind: tuple[str, str], pod: Pod, fields: Raw, dry_run: bool
+    ) -> None:
+        """Raise PolicyDenied if a policy rejects the creation of a pod's subresource."""
+        attributes = Attributes("CREATE", "Pod", pod.namespace, pod.name, subresource)
+        meta = {"name": pod.name, "namespace": pod.namespace}
+        new = {"apiVersion": api_kind[0], "kind": api_kind[1], "metadata": meta, **fields}
+        self._admission.validate_whole(attributes, new, pod.raw, dry_run=dry_run, api_kind=api_kind)
 
     def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
         """Bind each pod independently.
@@ -493,6 +509,7 @@ class Store(KeptStore):
         if since is not None:
             twin._generated.go_on_as(self._generated)
         yield from twin._objects.copying(self._objects)
+        twin._admission.recheck()
         return twin
 
     def _changed(self, kind: str) -> None:
@@ -502,3 +519,6 @@ class Store(KeptStore):
             self._pod_strategy.forget()
         elif kind in _SCOPES:
             self._pod_strategy.forget_scopes()
+        elif kind in REVIEWING:
+            self._admission.recheck()
+            self._copies.forget(nodes=True)

@@ -138,6 +138,9 @@ def refusal_of(error: KscheddError) -> StatusError:
             return not_found_path()
         case store.BadPatch(why=why) if why.startswith(_BAD_OPERATION):
             return StatusError(422, "Invalid", _BAD_OPERATION, {})
+        case store.PolicyDenied(kind=kind, name=name, why=why, policy_reason=reason, policy_code=code):
+            causes_of = {"causes": [{"message": why}]} if error.with_cause else {}
+            return StatusError(code, reason, str(error), {**_named(kind, name), **causes_of})
         case store.TooLarge():
             return StatusError(error.code, error.reason, f"HttpRequest entity too large: {error}")
         case store.ApiError():

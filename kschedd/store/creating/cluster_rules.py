@@ -39,10 +39,10 @@ _WITH_EXPRESSIONS: Final = frozenset(
 def expression_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[FieldError], list[FieldError]]:
     """Return errors for expressions that do not compile, and for admin access that the namespace does not allow."""
     if kind in _WITH_EXPRESSIONS:
-        from kschedd.store.creating import expressions  # imports CEL, so only if an expression is checked
+        from kschedd.store.policies import checking  # imports CEL, so only if an expression is checked
 
         of_policy = kind == "ValidatingAdmissionPolicy"
-        return (expressions.policy_faults if of_policy else expressions.webhook_faults)(raw), []
+        return (checking.policy_faults if of_policy else checking.webhook_faults)(raw, cluster.features), []
     if kind not in DEVICE_KINDS:
         return [], []
     shares = cluster.rules.consumable_capacity

@@ -82,13 +82,13 @@ class Replacement:
         if subresource in updates.OF_STATUS:
             wanted = self._checked_status(old, raw, subresource)
             check_size(self._cluster, old.kind, old.name, len(packed(old.kind, old.name, wanted.get("status"))))
+            self._admission.validate_whole(attributes, wanted, old.raw, dry_run=dry_run)
             return wanted, wanted
         wanted, requested = self._checked(attributes, old, raw, subresource, dry_run)
         if with_status and raw.get("status"):
             wanted = checked_status(old.kind, old.name, {**wanted, "status": raw["status"]})
         check_size(self._cluster, old.kind, old.name, len(packed(old.kind, old.name, wanted)))
-        if not subresource:
-            self._admission.validate_whole(attributes, wanted, old.raw)
+        self._admission.validate_whole(attributes, wanted, old.raw, dry_run=dry_run)
         return wanted, requested
 
     def managed(

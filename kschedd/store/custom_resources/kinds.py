@@ -66,6 +66,12 @@ def _selectable(versions: Iterable[Raw]) -> Iterator[str]:
             yield str(field.get("jsonPath") or "").removeprefix(".")
 
 
+def served_versions(cluster: DefiningCluster, name: str) -> list[str]:
+    """Return the versions in which the kind of this name is served; empty without a definition."""
+    kinds = map(defined_kind, definitions(cluster))
+    return [version for kind in kinds if kind.name == name for version in kind.api_versions]
+
+
 def version_of(definition: Object, api_version: str) -> Raw:
     """Return this version's entry in a definition; empty if the version is missing."""
     for version in definition.spec.get("versions") or ():
