@@ -273,7 +273,11 @@ class PolicyDenied(Forbidden):
 
     policy_reason: str
     policy_code: int
-    with_cause: bool = True
+    causes: tuple[str, ...] = ()
+    whole: bool = False  # `why` is the whole message
+
+    def __str__(self) -> str:
+        return self.why if self.whole else Forbidden.__str__(self)
 
 
 class Unadmitted(Forbidden):

@@ -11,10 +11,13 @@ from collections.abc import Callable, Container, Iterable, Sequence
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
+from kschedd.api.schemas.check import schema_for
 from kschedd.api.schemas.kinds import Kind, kind_of
+from kschedd.api.schemas.schema import Schema
 from kschedd.api.selecting.selector_text import FieldSelector
 from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.config.versions.rules import Rules
+from kschedd.managed_fields.structural import structural_schema
 from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.errors import NotFound
 from kschedd.store.leases import LEASE, Renewed, renewed
@@ -109,6 +112,15 @@ class StoreReader:
         known = kind_of(raw)
         definition = None if known.known else custom.definition_of(self, raw)
         return known if definition is None else custom.defined_kind(definition)
+
+    def merge_schema_of(self, raw: Raw) -> Schema:
+        """Return the schema of an object's fields with their merge strategies."""
+        known = schema_for(dict(raw))
+        if known is not None:
+            return known
+        definition = custom.definition_of(self, raw)
+        version = {} if definition is None else custom.version_of(definition, str(raw.get("apiVersion") or ""))
+        return structural_schema((version.get("schema") or {}).get("openAPIV3Schema"))
 
     def serves(self, kind: Kind) -> bool:
         """Return whether this cluster has the kind: it is built in, or has a definition."""

@@ -126,7 +126,7 @@ class Store(KeptStore):
     def stand_for(self, rules: Rules) -> None:
         super().stand_for(rules)
         self._pod_strategy.forget()
-        self._admission.policies = None
+        self._admission.forget_policies()
         self._copies.forget(nodes=True)
 
     def seed_defaults(self) -> None:
@@ -410,7 +410,7 @@ class Store(KeptStore):
         assert isinstance(pod, Pod)
         if self._admission.user is not None:
             self._admission.authorize(Attributes("CREATE", "Pod", namespace, name, "binding"), None, pod.raw)
-        if self._admission.reviews:
+        if self._admission.validates:
             self._review_created(
                 "binding", ("v1", "Binding"), pod, {"target": {"kind": "Node", "name": node_name}}, False
             )
@@ -436,7 +436,7 @@ class Store(KeptStore):
         pod = self.get("Pod", namespace, name)
         assert isinstance(pod, Pod)
         self._admission.authorize(Attributes("CREATE", "Pod", namespace, name, "eviction"), None, pod.raw)
-        if self._admission.reviews:
+        if self._admission.validates:
             self._review_created("eviction", ("policy/v1", "Eviction"), pod, {}, dry_run)
         budget = eviction.guarding(pod, self.list(eviction.BUDGET, namespace))
         if budget is not None:

@@ -138,9 +138,9 @@ def refusal_of(error: KscheddError) -> StatusError:
             return not_found_path()
         case store.BadPatch(why=why) if why.startswith(_BAD_OPERATION):
             return StatusError(422, "Invalid", _BAD_OPERATION, {})
-        case store.PolicyDenied(kind=kind, name=name, why=why, policy_reason=reason, policy_code=code):
-            causes_of = {"causes": [{"message": why}]} if error.with_cause else {}
-            return StatusError(code, reason, str(error), {**_named(kind, name), **causes_of})
+        case store.PolicyDenied(kind=kind, name=name, policy_reason=reason, policy_code=code, causes=found):
+            listed = {"causes": [{"message": each} for each in found]} if found else {}
+            return StatusError(code, reason, str(error), {**_named(kind, name), **listed})
         case store.TooLarge():
             return StatusError(error.code, error.reason, f"HttpRequest entity too large: {error}")
         case store.ApiError():
@@ -240,8 +240,11 @@ def _named(kind: str, name: str, subresource: str = "") -> dict[str, Any]:
 def _invalid(kind: str, name: str, faults: Sequence[FieldError]) -> dict[str, Any]:
     details: dict[str, Any] = {"name": name} if name else {}
     known = BY_NAME.get(kind)
+    of_definition, _, group = kind.partition(".")
     if known is not None and known.group:
         details["group"] = known.group
+    elif known is None and group:
+        kind, details["group"] = of_definition, group
     if kind:
         details["kind"] = kind
     return {**details, "causes": causes(faults)}

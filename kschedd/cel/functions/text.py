@@ -276,3 +276,14 @@ _CLAUSE: Final = re.compile(r"(?:\.([0-9]+))?([sdfebxXo])")
 
 define(".format", "string list(dyn)", "string", _formatted, _through)
 define("strings.quote", "string", "string", _quoted, _through)
+
+# -- patches of mutating policies -----------------------------------------------------------------------------
+
+define(
+    "jsonpatch.escapeKey",
+    "string",
+    "string",
+    lambda a: a.replace("~", "~0").replace("/", "~1"),
+    _through,
+    library="patches",
+)

@@ -122,6 +122,7 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
     "StorageObjectInUseProtection": AdmissionPlugin(True, storage.PROTECTED, storage.protect),
     "PersistentVolumeClaimResize": AdmissionPlugin(True, _CLAIM, validate=storage.validate_resize),
     "RuntimeClass": AdmissionPlugin(True, _POD, runtimeclass.admit, runtimeclass.validate),
+    "MutatingAdmissionPolicy": AdmissionPlugin(True),
     "ValidatingAdmissionPolicy": AdmissionPlugin(True),
     resourcequota.QUOTA: AdmissionPlugin(True),
 }
@@ -132,7 +133,7 @@ NOT_DONE: Final = frozenset(
     (
         "AlwaysAdmit AlwaysDeny AlwaysPullImages CertificateApproval CertificateSigning CertificateSubjectRestriction "
         "ClusterTrustBundleAttest DefaultIngressClass DenyServiceExternalIPs EventRateLimit ImagePolicyWebhook "
-        "MutatingAdmissionPolicy MutatingAdmissionWebhook NamespaceAutoProvision NamespaceExists"
+        "MutatingAdmissionWebhook NamespaceAutoProvision NamespaceExists"
         " OwnerReferencesPermissionEnforcement PodTopologyLabels "
         "ValidatingAdmissionWebhook"
     ).split()

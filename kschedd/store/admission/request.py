@@ -6,48 +6,54 @@ passes the request's user and the cluster to the chain, and collects the chain's
 Raises: ApiError, with the message of the plugin that rejects the request.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from kschedd.api.objects import Raw
-from kschedd.api.schemas.kinds import Kind
 from kschedd.store.admission.chain import NAMESPACE_LIFECYCLE, Admission
-from kschedd.store.admission_plugins.attributes import Attributes, Classes, UserInfo
+from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
 from kschedd.store.admission_plugins.resourcequota import QUOTA, Charge
 from kschedd.store.errors import NotFound, Unadmitted
 
 if TYPE_CHECKING:
-    from kschedd.store.policies.validating import ValidatingPolicies
+    from kschedd.store.admission.reviewing import Reviewing
+    from kschedd.store.policies.params import PolicyCluster
 
-REVIEWING: Final = frozenset(("ValidatingAdmissionPolicyBinding",))
+_VALIDATING: Final = ("ValidatingAdmissionPolicyBinding",)
+_MUTATING: Final = ("MutatingAdmissionPolicyBinding",)
+REVIEWING: Final = frozenset((*_VALIDATING, *_MUTATING))
 """Kinds of which one object causes each write to be reviewed."""
 
 
-class ReviewingCluster(Classes, Protocol):
-    """The part of the store that policies and webhooks read."""
-
-    @property
-    def features(self) -> frozenset[str]: ...
-    def count(self, kind: str) -> int: ...
-    def kind_of(self, raw: Raw) -> Kind: ...
-    def serves(self, kind: Kind) -> bool: ...
-
-
 class RequestAdmission:
-    def __init__(self, chain: Admission, cluster: ReviewingCluster) -> None:
+    def __init__(self, chain: Admission, cluster: "PolicyCluster") -> None:
         self.chain = chain
         self.cluster = cluster
         self.user: UserInfo | None = None  # user who makes the request; None: the cluster itself
         self._warnings: list[str] = []
-        self.reviews = False  # True while there are bindings of policies, so that each write must be reviewed
-        self.policies: ValidatingPolicies | None = None  # created for the first review
+        self.validates = False  # True while bindings of policies exist, so that each write must be judged
+        self.mutates = False  # True while policies may change each write
+        self._reviewing: Reviewing | None = None  # created for the first review
 
     def recheck(self) -> None:
-        """Update `reviews`, because a binding was written or the objects of the store were replaced."""
-        self.reviews = any(self.cluster.count(kind) for kind in REVIEWING)
+        """Update `validates` and `mutates`, because a binding was written or the objects were replaced."""
+        self.validates = any(self.cluster.count(kind) for kind in _VALIDATING)
+        self.mutates = any(self.cluster.count(kind) for kind in _MUTATING)
+
+    def forget_policies(self) -> None:
+        """Drop the compiled policies, because the emulated Kubernetes version has changed."""
+        if self._reviewing is not None:
+            self._reviewing.forget()
+
+    def _review(self) -> "Reviewing":
+        if self._reviewing is None:
+            from kschedd.store.admission.reviewing import Reviewing  # imports CEL, so only if a policy exists
+
+            self._reviewing = Reviewing(self.chain, self.cluster)
+        return self._reviewing
 
     @contextmanager
     def on_behalf_of(self, user: UserInfo) -> Iterator[list[str]]:
@@ -76,7 +82,11 @@ class RequestAdmission:
     def admits_each(self, kind: str, namespace: str) -> bool:
         """Return whether each object of this kind in the namespace must be admitted without cached results."""
         return bool(
-            self.depends_on_user(kind) or self.chain.others or self.cluster.present_in(QUOTA, namespace) or self.reviews
+            self.depends_on_user(kind)
+            or self.chain.others
+            or self.cluster.present_in(QUOTA, namespace)
+            or self.validates
+            or self.mutates
         )
 
     def check_namespace(self, kind: str, namespace: str, name: str) -> None:
@@ -114,10 +124,22 @@ class RequestAdmission:
         """
         if not attributes.subresource:
             self.chain.validate_whole(attributes, new, old)
-        if self.reviews:
-            from kschedd.store.admission.reviewing import validate  # imports CEL, so only if a policy exists
+        if self.validates:
+            self._review().validate(attributes, new, old, self.user, self.warn, dry_run=dry_run, api_kind=api_kind)
 
-            validate(self, attributes, new, old, dry_run, api_kind)
+    def mutated(
+        self,
+        attributes: Attributes,
+        new: Raw,
+        old: Raw | None,
+        dry_run: bool,
+        admit: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    ) -> Raw:
+        """Return the object, in stored form, after all mutating policies; called only if `mutates`.
+
+        `admit` returns an object after the in-tree plugins, which run again if a policy changes the object.
+        """
+        return self._review().mutated(attributes, new, old, self.user, dry_run, admit)
 
     def charges(self, attributes: Attributes, new: Raw, old: Raw | None) -> Sequence[Charge]:
         """Return the quotas that count the object, each with its usage including this request. Raises Forbidden."""

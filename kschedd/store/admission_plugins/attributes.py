@@ -43,6 +43,7 @@ class Attributes:
     name: str
     subresource: str = ""
     user: UserInfo | None = None
+    generated: bool = False  # the name was generated
 
     @property
     def creates(self) -> bool:

@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
-from kschedd.api.schemas.check import check_meta_schema
-from kschedd.api.schemas.codec import encoded_object
+from kschedd.api.schemas.check import check_meta_schema, check_schema
+from kschedd.api.schemas.codec import decoded_object, encoded_object
 from kschedd.api.schemas.fields import FieldError, invalid, required
 from kschedd.api.schemas.kinds import BY_NAME
 from kschedd.api.text.times import stamp
+from kschedd.registry.defaults import default_typed
 from kschedd.registry.strategy import prepare_create, strategy_of
 from kschedd.store.admission.request import RequestAdmission
 from kschedd.store.admission_plugins.attributes import Attributes
@@ -113,12 +114,14 @@ class Creation:
     ) -> Object:
         """Return the new object; `kind` and `meta` come from `identified`."""
         if kind == "Pod":
-            return self._new_pod(raw, meta, restore, managing)
+            return self._new_pod(raw, meta, restore, dry_run, managing)
         if kind not in BY_NAME and not restore:
             raw = custom.as_defined(self._cluster, raw, None, "")
         return self._new_object(kind, raw, meta, restore, dry_run, managing)
 
-    def _new_pod(self, raw: Raw, meta: dict[str, Any], restore: bool, managing: Managing) -> Object:
+    def _new_pod(self, raw: Raw, meta: dict[str, Any], restore: bool, dry_run: bool, managing: Managing) -> Object:
+        if self._admission.mutates and not restore:
+            raw, meta = self._mutated_pod(raw, meta, dry_run)
         spec, name = raw.get("spec"), meta["name"]
         node_name = (spec.get("nodeName") or "") if type(spec) is dict or isinstance(spec, Mapping) else ""
         if raw.get("apiVersion") != "v1":
@@ -153,7 +156,8 @@ class Creation:
         self, kind: str, raw: Raw, meta: dict[str, Any], restore: bool, dry_run: bool, managing: Managing
     ) -> Object:
         cluster, name = self._cluster, meta["name"]
-        attributes = Attributes("CREATE", kind, meta.get("namespace") or "", name)
+        generated = not (raw.get("metadata") or _NOTHING).get("name")
+        attributes = Attributes("CREATE", kind, meta.get("namespace") or "", name, generated=generated)
         entries = managing.entries
 
         def prepare(defaulted: dict[str, Any]) -> dict[str, Any]:
@@ -162,6 +166,8 @@ class Creation:
                 write = managing_write(cluster, managing.manager, defaulted, "", kind)
                 entries = entries_of_new(encoded_object(as_stated(defaulted, raw)), write)
             admitted = self._admission.admit(attributes, defaulted)
+            if self._admission.mutates and not restore:
+                admitted = self._mutated(attributes, admitted, dry_run)
             prepared = prepare_create(kind, admitted, stamp(cluster.now), cluster.features)
             if kind == "CertificateSigningRequest" and not restore:
                 prepared["spec"] = self._requested(prepared.get("spec") or {})
@@ -200,6 +206,32 @@ class Creation:
             stored, size = bare, len(packed(kind, name, bare))
         check_size(cluster, kind, name, size)
         return typed(kind, stored)
+
+    def _mutated(self, attributes: Attributes, admitted: dict[str, Any], dry_run: bool) -> dict[str, Any]:
+        """Return a new object, in decoded form, after the mutating policies."""
+
+        def admit(changed: dict[str, Any]) -> dict[str, Any]:
+            return encoded_object(self._admission.admit(attributes, default_typed(decoded_object(changed))))
+
+        stored = encoded_object(admitted)
+        changed = self._admission.mutated(attributes, stored, None, dry_run, admit)
+        return admitted if changed is stored else default_typed(decoded_object(dict(changed)))
+
+    def _mutated_pod(self, raw: Raw, meta: dict[str, Any], dry_run: bool) -> tuple[Raw, dict[str, Any]]:
+        """Return the manifest and the metadata of a new pod after the mutating policies.
+
+        The policies get the pod with its defaults and the changes of the in-tree plugins.
+        """
+        whole = {**raw, "metadata": meta}
+        if check_schema(whole):
+            return raw, meta  # the pod is rejected when it is decoded
+        generated = not (raw.get("metadata") or _NOTHING).get("name")
+        attributes = Attributes("CREATE", "Pod", meta["namespace"], meta["name"], generated=generated)
+        changed = self._mutated(
+            attributes, self._admission.admit(attributes, default_typed(decoded_object(whole))), dry_run
+        )
+        stored = encoded_object(changed)
+        return stored, dict(stored["metadata"])
 
     def _requested(self, spec: Raw) -> Raw:
         """Return the spec of a CertificateSigningRequest with the requesting user in place of any user in the manifest.

@@ -109,6 +109,13 @@ class Replacement:
             entries = entries_after(old, requested, write)
         return unless_times_only(old, with_entries(wanted, entries))
 
+    def _mutated(self, attributes: Attributes, wanted: dict[str, Any], old: Raw, dry_run: bool) -> dict[str, Any]:
+        """Return an updated object after the mutating policies."""
+        built_in = attributes.kind in BY_NAME
+        stored = encoded_object(default_typed(decoded_object(wanted))) if built_in else wanted
+        changed = self._admission.mutated(attributes, stored, old, dry_run)
+        return wanted if changed is stored else dict(changed)
+
     def _checked_status(self, old: Object, raw: Raw, subresource: updates.Subresource) -> dict[str, Any]:
         """Return the object with its new status, decoded and validated."""
         given, before = raw.get("metadata") or _NOTHING, old.metadata
@@ -139,6 +146,8 @@ class Replacement:
         """
         cluster = self._cluster
         wanted = updates.merged_update(old, raw, subresource)
+        if self._admission.mutates and not check_schema(wanted):
+            wanted = self._mutated(attributes, wanted, old.raw, dry_run)
         given = raw.get("metadata") or _NOTHING
         if subresource in _KEEP_METADATA:
             given = {field: given[field] for field in ("uid",) if field in given}

@@ -87,6 +87,15 @@ class RuleKind:
         return _merge_schema(self.definition)
 
 
+def _mutating_policy_faults(spec: Raw, old: Raw | None) -> list[FieldError]:
+    faults = validate_mutating_policy(spec, old)
+    if spec == old:
+        return faults
+    from kschedd.store.policies.checking import mutation_faults  # imports CEL, so only if an expression is checked
+
+    return faults + mutation_faults(spec)
+
+
 RULE_KINDS: Final = (
     RuleKind("groups_of_v1alpha2", WORKLOAD_V1ALPHA2, lambda spec, old: validate_workload_v1alpha2(spec)),
     RuleKind("groups_of_v1alpha2", POD_GROUP_V1ALPHA2, lambda spec, old: validate_pod_group_v1alpha2(spec)),
@@ -95,7 +104,7 @@ RULE_KINDS: Final = (
     RuleKind("groups_in_domains", WORKLOAD_IN_DOMAINS, validate_workload),
     RuleKind("groups_in_domains", POD_GROUP_IN_DOMAINS, validate_pod_group),
     RuleKind("device_taint_rules", DEVICE_TAINT_RULE, lambda spec, old: validate_device_taint_rule(dict(spec))),
-    RuleKind("fields_of_1_36", MUTATING_POLICY, validate_mutating_policy, False),
+    RuleKind("fields_of_1_36", MUTATING_POLICY, _mutating_policy_faults, False),
     RuleKind("fields_of_1_36", MUTATING_BINDING, validate_mutating_binding, False),
     RuleKind("fields_of_1_37", TRUST_BUNDLE, validate_trust_bundle, False),
     RuleKind("fields_of_1_37", POD_CERTIFICATE, validate_pod_certificate, False),

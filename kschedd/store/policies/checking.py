@@ -19,6 +19,7 @@ _RESERVED: Final = frozenset(
     "while".split()
 )
 _LONGEST_VALUE_EXPRESSION: Final = 5 * 1024
+_SINCE_1_36: Final = frozenset(("fields_of_1_35",))
 _APPLIED: Final = ("Object",)
 _PATCHED: Final = ("list(JSONPatch)",)
 
@@ -49,10 +50,9 @@ def policy_faults(policy: Raw, features: frozenset[str]) -> list[FieldError]:
     return faults
 
 
-def mutation_faults(policy: Raw, features: frozenset[str]) -> list[FieldError]:
-    """Return the errors in the expressions of a MutatingAdmissionPolicy."""
-    spec = policy.get("spec") or {}
-    faults, composition = _common_faults(spec, features)
+def mutation_faults(spec: Raw) -> list[FieldError]:
+    """Return the errors in the expressions of a MutatingAdmissionPolicy, which releases since 1.36 have."""
+    faults, composition = _common_faults(spec, _SINCE_1_36, patches=True)
     for index, mutation in enumerate(spec.get("mutations") or ()):
         here = f"spec.mutations[{index}]"
         for field, wanted in (("applyConfiguration", _APPLIED), ("jsonPatch", _PATCHED)):
@@ -71,7 +71,9 @@ def webhook_faults(configuration: Raw, features: frozenset[str]) -> list[FieldEr
     ]
 
 
-def _common_faults(spec: Raw, features: frozenset[str]) -> tuple[list[FieldError], Composition]:
+def _common_faults(
+    spec: Raw, features: frozenset[str], *, patches: bool = False
+) -> tuple[list[FieldError], Composition]:
     params = spec.get("paramKind") is not None
     faults = _condition_faults(spec, "spec.", features, params=params)
     composition = Composition(features, params)
@@ -79,7 +81,7 @@ def _common_faults(spec: Raw, features: frozenset[str]) -> tuple[list[FieldError
         here, name, text = f"spec.variables[{index}]", variable.get("name") or "", variable.get("expression") or ""
         if name.strip() and (not _NAME.fullmatch(name) or name in _RESERVED):
             faults.append(invalid(f"{here}.name", name, "must be a valid CEL identifier"))
-        if text.strip() and (why := composition.add(name, text).why):
+        if text.strip() and (why := composition.add(name, text, patches=patches).why):
             faults.append(invalid(f"{here}.expression", text, why))
     return faults, composition
 

@@ -15,9 +15,8 @@ from kschedd.cel.environment import CelEnvironment
 from kschedd.cel.errors import CelCompileError, CelFailure
 from kschedd.cel.program import Program, compile_expression
 from kschedd.cel.run import Lazy
-from kschedd.cel.types import DYN, Type
 from kschedd.errors import KscheddError
-from kschedd.store.policies.environment import CONDITIONS_BUDGET, policy_environment
+from kschedd.store.policies.environment import CONDITIONS_BUDGET, declared, policy_environment
 
 Raw = Mapping[str, Any]
 OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -66,16 +65,23 @@ class Composition:
 
     features: frozenset[str]
     params: bool
-    types: dict[str, Type] = attrs.field(factory=dict)
     expressions: dict[str, Expression] = attrs.field(factory=dict)
+    _types: dict[str, str] = attrs.field(factory=dict)  # of the variables; shared by the environments
+    _environments: dict[tuple[bool, bool], CelEnvironment] = attrs.field(factory=dict)
 
     def environment(self, *, authorizer: bool = True, patches: bool = False) -> CelEnvironment:
-        return policy_environment(self.types, self.features, params=self.params, authorizer=authorizer, patches=patches)
+        known = self._environments.get((authorizer, patches))
+        if known is None:
+            known = policy_environment(
+                self._types, self.features, params=self.params, authorizer=authorizer, patches=patches
+            )
+            self._environments[authorizer, patches] = known
+        return known
 
     def add(self, name: str, text: str, *, patches: bool = False) -> Expression:
         """Compile a variable, which later expressions may use."""
         found = compiled(text, self.environment(patches=patches), ())
-        self.types[name] = DYN if found.program is None else found.program.type
+        self._types[name] = declared("dyn" if found.program is None else str(found.program.type))
         self.expressions[name] = found
         return found
 

@@ -81,22 +81,30 @@ def _patch_field(of_type: Type, field: str) -> Type | None:
 
 
 def policy_environment(
-    variables: Mapping[str, Type] | None,
+    variables: Mapping[str, str] | None,
     features: frozenset[str],
     *,
     params: bool,
     authorizer: bool = True,
     patches: bool = False,
 ) -> CelEnvironment:
-    """Return the environment; `variables` are the types of the policy's own variables (None: it cannot have any)."""
+    """Return the environment.
+
+    `variables` are the types of the policy's own variables, to which types may be added; None: there can be none.
+    """
     names = {**_REQUEST, **({"params": "dyn"} if params else {}), **(_AUTHORIZER if authorizer else {})}
     structs = dict(_STRUCTS)
     if variables is not None:
         names["variables"] = _VARIABLES
-        structs[_VARIABLES] = {name: str(_declared(each)) for name, each in variables.items()}
+        structs[_VARIABLES] = variables
     libraries = BASE if "fields_of_1_35" in features else BASE - {"lists"}
     made = CelEnvironment.of(names, structs, libraries | ({"patches"} if patches else frozenset()))
     return attrs.evolve(made, open_type=_patch_type, field_in_open=_patch_field) if patches else made
+
+
+def declared(text: str) -> str:
+    """Return the type of a variable as later expressions see it."""
+    return str(_declared(type_of(text)))
 
 
 def _declared(of_type: Type) -> Type:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import attrs
 
 from kschedd.api.schemas.kinds import Kind
+from kschedd.api.schemas.schema import Schema
 from kschedd.api.selecting.selectors import parse_label_selector
 from kschedd.errors import KscheddError
 from kschedd.store.admission_plugins.attributes import Classes
@@ -24,14 +25,18 @@ class ConfigurationError(KscheddError):
     why: str
 
 
-class KnowsKinds(Classes, Protocol):
+class PolicyCluster(Classes, Protocol):
     """The part of the store that policies read."""
 
+    @property
+    def features(self) -> frozenset[str]: ...
+    def count(self, kind: str) -> int: ...
+    def merge_schema_of(self, raw: Raw) -> Schema: ...
     def kind_of(self, raw: Raw) -> Kind: ...
     def serves(self, kind: Kind) -> bool: ...
 
 
-def param_kind(spec: Raw, cluster: KnowsKinds) -> Kind | None:
+def param_kind(spec: Raw, cluster: PolicyCluster) -> Kind | None:
     """Return the kind of the parameters; None if the policy has none. Raises ConfigurationError."""
     stated = spec.get("paramKind")
     if stated is None:

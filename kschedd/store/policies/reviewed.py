@@ -59,9 +59,16 @@ class Reviewed:
 
     @classmethod
     def of(
-        cls, attributes: Attributes, kind: Kind, new: Raw | None, old: Raw | None, user: UserInfo, dry_run: bool
+        cls,
+        attributes: Attributes,
+        kind: Kind,
+        present: Raw,
+        new: Raw | None,
+        old: Raw | None,
+        user: UserInfo,
+        dry_run: bool,
     ) -> "Reviewed":
-        present: Raw = new or old or _NOTHING
+        """Return the review of a request; `present` is an object of the kind, in the version of the request."""
         resource = Resource.of(kind, str(present.get("apiVersion") or ""))
         # The namespace of a Namespace object is its own name.
         namespace = attributes.name if kind.name == "Namespace" else attributes.namespace
@@ -77,6 +84,12 @@ class Reviewed:
             user,
             dry_run,
         )
+
+    @property
+    def shown_name(self) -> str:
+        """The name of the object in messages."""
+        meta = (self.new or self.old or _NOTHING).get("metadata") or _NOTHING
+        return self.name or meta.get("name") or meta.get("generateName") or "Unknown"
 
     def with_kind(self, of_subresource: Resource) -> "Reviewed":
         """Return the request whose object has the kind of a subresource, such as Binding."""

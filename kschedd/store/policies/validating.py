@@ -16,7 +16,7 @@ from kschedd.cel.values import kind as kind_of_value
 from kschedd.store.errors import ApiError, PolicyDenied
 from kschedd.store.policies.compiled import Composition, Expression, Outcome, PolicyFailure, compiled, conditions_met
 from kschedd.store.policies.environment import BUDGET, request_names
-from kschedd.store.policies.params import ConfigurationError, KnowsKinds, collected, param_kind
+from kschedd.store.policies.params import ConfigurationError, PolicyCluster, collected, param_kind
 from kschedd.store.policies.reviewed import Reviewed, matched_resource
 
 Raw = Mapping[str, Any]
@@ -91,9 +91,8 @@ class Denial:
 class ValidatingPolicies:
     """The policies of a cluster. Compiled policies are cached until the policy object changes."""
 
-    def __init__(self, cluster: KnowsKinds, features: Callable[[], frozenset[str]], judge: Judge) -> None:
+    def __init__(self, cluster: PolicyCluster, judge: Judge) -> None:
         self._cluster = cluster
-        self._features = features
         self._judge = judge
         self._compiled: dict[str, CompiledPolicy] = {}
 
@@ -114,12 +113,13 @@ class ValidatingPolicies:
         if denied:
             message, denial = denied[0]
             reason = denial.reason or "Invalid"
-            raise PolicyDenied(reviewed.kind.name, _shown_name(reviewed), message, reason, _CODES.get(reason, 422))
+            code = _CODES.get(reason, 422)
+            raise PolicyDenied(reviewed.kind.name, reviewed.shown_name, message, reason, code, (message,))
 
     def _known(self, policy: Object) -> CompiledPolicy:
         known = self._compiled.get(policy.name)
         if known is None or known.source is not policy:
-            known = self._compiled[policy.name] = CompiledPolicy.of(policy, self._features())
+            known = self._compiled[policy.name] = CompiledPolicy.of(policy, self._cluster.features)
         return known
 
     def _by_policy(
@@ -164,12 +164,6 @@ class ValidatingPolicies:
                         )
                 denied += [(before + decision.message, decision) for decision in audited]
         return denied
-
-
-def _shown_name(reviewed: Reviewed) -> str:
-    present = reviewed.new or reviewed.old or {}
-    meta = present.get("metadata") or {}
-    return reviewed.name or meta.get("name") or meta.get("generateName") or "Unknown"
 
 
 def _decisions(policy: CompiledPolicy, names: Mapping[str, Any]) -> tuple[list[Denial], list[Denial]]:
