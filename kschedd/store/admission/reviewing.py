@@ -9,7 +9,7 @@ from kschedd.store.admission.chain import Admission
 from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
 from kschedd.store.policies import mutating, validating
 from kschedd.store.policies.params import PolicyCluster
-from kschedd.store.policies.reviewed import CLUSTER_USER, Resource, Reviewed
+from kschedd.store.policies.reviewed import CLUSTER_USER, Reviewed, ReviewedResource
 
 Raw = Mapping[str, Any]
 
@@ -73,7 +73,7 @@ class Reviewing:
         reviewed = self._reviewed(attributes, new, old, user, dry_run, present)
         if api_kind is not None:
             group, _, version = api_kind[0].rpartition("/")
-            reviewed = reviewed.with_kind(Resource(group, version, reviewed.resource.plural, api_kind[1]))
+            reviewed = reviewed.with_kind(ReviewedResource(group, version, reviewed.resource.plural, api_kind[1]))
         self._validating.validate(reviewed, warn)
 
     def _reviewed(

@@ -39,7 +39,7 @@ class Expression:
 
 
 @attrs.frozen
-class Outcome:
+class Evaluated:
     """The value of an expression, or its error."""
 
     value: Any = None
@@ -109,18 +109,18 @@ class PolicyEvaluation:
             raise CelFailure(f'composited variable "{name}" fails to evaluate: {failure}')
         return value
 
-    def outcome(self, expression: Expression) -> Outcome:
+    def outcome(self, expression: Expression) -> Evaluated:
         """Evaluate an expression. Raises PolicyFailure if the cost limit of the policy is exceeded."""
         if expression.program is None:
-            return Outcome(error=f"compilation error: {expression.why}")
+            return Evaluated(error=f"compilation error: {expression.why}")
         value, cost, failure = expression.program.run(self._names)
         self.budget -= self._of_variables + cost
         self._of_variables = 0
         if self.budget < 0:
             raise PolicyFailure(OUT_OF_BUDGET)
         if failure is not None:
-            return Outcome(error=f"expression '{expression.text}' resulted in error: {failure}")
-        return Outcome(value)
+            return Evaluated(error=f"expression '{expression.text}' resulted in error: {failure}")
+        return Evaluated(value)
 
 
 def conditions_met(

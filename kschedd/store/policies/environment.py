@@ -11,7 +11,7 @@ import attrs
 from kschedd.cel.environment import BASE, CelEnvironment
 from kschedd.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK, CheckedRequest, Judge
 from kschedd.cel.types import DYN, Type, type_of
-from kschedd.store.policies.reviewed import Resource, Reviewed
+from kschedd.store.policies.reviewed import Reviewed, ReviewedResource
 
 Raw = Mapping[str, Any]
 _VARIABLES: Final = "kubernetes.variables"
@@ -115,7 +115,7 @@ def _declared(of_type: Type) -> Type:
 
 
 def request_names(
-    reviewed: Reviewed, matched: Resource, params: Raw | None, namespace: Raw | None, judge: Judge | None
+    reviewed: Reviewed, matched: ReviewedResource, params: Raw | None, namespace: Raw | None, judge: Judge | None
 ) -> dict[str, Any]:
     """Return the values of the variables for a request."""
     seen = reviewed.in_version(matched)

@@ -24,7 +24,7 @@ from kschedd.store.policies.compiled import Composition, Expression, PolicyFailu
 from kschedd.store.policies.environment import BUDGET, request_names
 from kschedd.store.policies.params import ConfigurationError, PolicyCluster, collected, param_kind
 from kschedd.store.policies.patching import PatchFault, applied_configuration, patched_by_json
-from kschedd.store.policies.reviewed import Resource, Reviewed, matched_resource
+from kschedd.store.policies.reviewed import Reviewed, ReviewedResource, matched_resource
 
 Raw = Mapping[str, Any]
 POLICY: Final = "MutatingAdmissionPolicy"
@@ -68,7 +68,7 @@ class Invocation:
 
     policy: CompiledMutations
     binding: str
-    matched: Resource
+    matched: ReviewedResource
     param: Raw | None
 
     @property

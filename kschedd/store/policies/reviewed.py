@@ -21,14 +21,14 @@ CLUSTER_USER: Final = UserInfo("system:kube-controller-manager", ("system:authen
 
 
 @attrs.frozen
-class Resource:
+class ReviewedResource:
     group: str
     version: str
     plural: str
     kind: str
 
     @classmethod
-    def of(cls, kind: Kind, api_version: str) -> "Resource":
+    def of(cls, kind: Kind, api_version: str) -> "ReviewedResource":
         group, _, version = (api_version or kind.api_version).rpartition("/")
         return cls(group, version, kind.plural, kind.name.partition(".")[0])
 
@@ -47,7 +47,7 @@ class Reviewed:
 
     operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
     kind: Kind
-    resource: Resource
+    resource: ReviewedResource
     namespace: str
     name: str
     subresource: str
@@ -69,7 +69,7 @@ class Reviewed:
         dry_run: bool,
     ) -> "Reviewed":
         """Return the review of a request; `present` is an object of the kind, in the version of the request."""
-        resource = Resource.of(kind, str(present.get("apiVersion") or ""))
+        resource = ReviewedResource.of(kind, str(present.get("apiVersion") or ""))
         # The namespace of a Namespace object is its own name.
         namespace = attributes.name if kind.name == "Namespace" else attributes.namespace
         return cls(
@@ -91,11 +91,11 @@ class Reviewed:
         meta = (self.new or self.old or _NOTHING).get("metadata") or _NOTHING
         return self.name or meta.get("name") or meta.get("generateName") or "Unknown"
 
-    def with_kind(self, of_subresource: Resource) -> "Reviewed":
+    def with_kind(self, of_subresource: ReviewedResource) -> "Reviewed":
         """Return the request whose object has the kind of a subresource, such as Binding."""
         return attrs.evolve(self, shown_kind=of_subresource.gvk)
 
-    def in_version(self, resource: Resource) -> "Reviewed":
+    def in_version(self, resource: ReviewedResource) -> "Reviewed":
         """Return the request with its objects in an equivalent version, which has the same fields."""
         if resource == self.resource:
             return self
@@ -105,9 +105,9 @@ class Reviewed:
         return attrs.evolve(self, new=new, old=old)
 
     @property
-    def equivalents(self) -> list[Resource]:
+    def equivalents(self) -> list[ReviewedResource]:
         """The resource in the other served versions of its kind."""
-        found = [Resource.of(self.kind, each) for each in self.kind.api_versions]
+        found = [ReviewedResource.of(self.kind, each) for each in self.kind.api_versions]
         return [each for each in found if each != self.resource]
 
     def options(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Reviewed:
             made["dryRun"] = ["All"]
         return made
 
-    def request(self, matched: Resource) -> dict[str, Any]:
+    def request(self, matched: ReviewedResource) -> dict[str, Any]:
         """Return the AdmissionRequest without its objects; `matched` is the resource that a rule selects."""
         user: dict[str, Any] = {"username": self.user.name}
         if self.user.groups:
@@ -143,7 +143,7 @@ class Reviewed:
 # -- rules and selectors ----------------------------------------------------------------------------------------------
 
 
-def rule_matches(rule: Raw, reviewed: Reviewed, resource: Resource) -> bool:
+def rule_matches(rule: Raw, reviewed: Reviewed, resource: ReviewedResource) -> bool:
     """Return whether a rule with operations selects the request, of this resource."""
     return (
         _in_scope(rule.get("scope") or "*", reviewed)
@@ -194,7 +194,7 @@ def selected_object(selector: Raw | None, reviewed: Reviewed) -> bool:
     return any(wanted.matches((raw.get("metadata") or _NOTHING).get("labels") or {}) for raw in present)
 
 
-def matched_resource(match: Raw | None, reviewed: Reviewed, cluster: Classes) -> Resource | None:
+def matched_resource(match: Raw | None, reviewed: Reviewed, cluster: Classes) -> ReviewedResource | None:
     """Return the resource that matchResources (of a policy or a binding) selects; None if the request does not match.
 
     Raises NotFound, SelectorError.
@@ -212,8 +212,8 @@ def matched_resource(match: Raw | None, reviewed: Reviewed, cluster: Classes) ->
     return _matched(rules, policy, reviewed) if rules else reviewed.resource
 
 
-def _matched(rules: Iterable[Raw], policy: str | None, reviewed: Reviewed) -> Resource | None:
-    resources: list[Resource] = [reviewed.resource, *(() if policy == "Exact" else reviewed.equivalents)]
+def _matched(rules: Iterable[Raw], policy: str | None, reviewed: Reviewed) -> ReviewedResource | None:
+    resources: list[ReviewedResource] = [reviewed.resource, *(() if policy == "Exact" else reviewed.equivalents)]
     for resource in resources:
         for rule in rules:
             names = rule.get("resourceNames") or ()

@@ -14,7 +14,7 @@ from kschedd.api.selecting.selectors import SelectorError
 from kschedd.cel.functions.authorizer import Judge
 from kschedd.cel.values import kind as kind_of_value
 from kschedd.store.errors import ApiError, PolicyDenied
-from kschedd.store.policies.compiled import Composition, Expression, Outcome, PolicyFailure, compiled, conditions_met
+from kschedd.store.policies.compiled import Composition, Evaluated, Expression, PolicyFailure, compiled, conditions_met
 from kschedd.store.policies.environment import BUDGET, request_names
 from kschedd.store.policies.params import ConfigurationError, PolicyCluster, collected, param_kind
 from kschedd.store.policies.reviewed import Reviewed, matched_resource
@@ -190,10 +190,10 @@ def _decisions(policy: CompiledPolicy, names: Mapping[str, Any]) -> tuple[list[D
     return found, audited
 
 
-def _messages(policy: CompiledPolicy, names: Mapping[str, Any], budget: int) -> tuple[dict[int, Outcome], str]:
+def _messages(policy: CompiledPolicy, names: Mapping[str, Any], budget: int) -> tuple[dict[int, Evaluated], str]:
     """Return the outcomes of the message expressions, by place, and the failure that ended their evaluation."""
     evaluation = policy.composition.evaluation(names, budget)
-    found: dict[int, Outcome] = {}
+    found: dict[int, Evaluated] = {}
     try:
         for place, validation in enumerate(policy.validations):
             if validation.message_expression is not None:
@@ -203,7 +203,7 @@ def _messages(policy: CompiledPolicy, names: Mapping[str, Any], budget: int) -> 
     return found, ""
 
 
-def _message(validation: Validation, outcome: Outcome | None) -> str:
+def _message(validation: Validation, outcome: Evaluated | None) -> str:
     if outcome is not None and not outcome.error and isinstance(outcome.value, str):
         text = outcome.value.strip()
         if text and "\n" not in text and len(text.encode(errors="replace")) <= _LONGEST_MESSAGE:
