@@ -226,6 +226,7 @@ def _state_options(
         admission=admission,
         max_object_bytes=options.max_object_bytes,
         service_range=options.service_range,
+        webhooks=options.webhooks,
     )
 
 

@@ -18,16 +18,15 @@ _NAMED: Final = 5  # maximum number of objects listed in a sentence; further obj
 # kinds whose expected behavior kschedd does not implement
 _KINDS: Final[Mapping[str, str]] = {
     "HorizontalPodAutoscaler": "stored, but it does not scale anything yet",
-    **dict.fromkeys(
-        ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
-        "stored, but its webhooks are not called",
-    ),
     "APIService": "stored, but requests for its API are not forwarded",
     "CertificateSigningRequest": "stored, but it is not signed",
 }
 
 _SCHEDULED_BY: Final = (("PodGroup", "scheduling.k8s.io"), ("DeviceTaintRule", "resource.k8s.io"))
 """Kinds, with their groups, that only some versions have and that the scheduler uses."""
+
+_MUTATING: Final = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+"""Kinds that only some versions have and that admission uses."""
 
 _WITH_TEMPLATE: Final = frozenset(
     ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
@@ -50,7 +49,7 @@ def unsupported(raw: Raw) -> list[Unsupported]:
     meta = raw.get("metadata") or {}
     found = [_KINDS[kind.name]] if kind.name in _KINDS else []
     found += _details(kind.name, raw)
-    if not kind.known and not is_scheduled_by(raw):
+    if not kind.known and not is_scheduled_by(raw) and kind.name not in _MUTATING:
         found.append("stored, but no controller acts on it")
     return [Unsupported(kind.name, meta.get("namespace") or "", meta.get("name") or "", why) for why in found]
 

@@ -120,6 +120,7 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
             {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
         ),
         service_range=options.service_cluster_ip_range,
+        webhooks=options.webhooks,
         without=without,
         mirror=_mirror(options),
         limits=read_limits(options.limit),

@@ -32,6 +32,7 @@ from kschedd.object_faults import ObjectRef
 from kschedd.store.admission.chain import Admission, configured_plugins
 from kschedd.store.creating.service_addresses import SERVICE_RANGE
 from kschedd.store.store import MAX_OBJECT_BYTES
+from kschedd.store.webhooks.modes import WebhookMode
 
 log = structlog.get_logger("kschedd")
 
@@ -81,6 +82,7 @@ class DaemonOptions:
     max_request_body_bytes: int = MAX_REQUEST_BYTES
     max_object_bytes: int = MAX_OBJECT_BYTES
     service_range: str = SERVICE_RANGE
+    webhooks: WebhookMode = "skip"
     version: KubernetesVersion = DEFAULT  # Kubernetes version whose rules apply
     version_by_cluster: bool = False  # use the release of the dump or of the mirrored cluster instead
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)

@@ -24,6 +24,7 @@ from kschedd.store.journal.disk import REAL_DISK, Disk
 from kschedd.store.journal.journal import Journal
 from kschedd.store.journal.salvage import open_journal
 from kschedd.store.store import MAX_OBJECT_BYTES, Store
+from kschedd.store.webhooks.modes import WebhookMode
 from kschedd.values import run_steps
 
 log = structlog.get_logger("kschedd")
@@ -55,6 +56,7 @@ class StateOptions:
     admission: Admission | None = None
     max_object_bytes: int = MAX_OBJECT_BYTES
     service_range: str = SERVICE_RANGE
+    webhooks: WebhookMode = "skip"
 
 
 def open_store(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple[Journal | None, Store]:
@@ -62,6 +64,7 @@ def open_store(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> 
     kept, store = _open(options, clock, seed, rules)
     store.max_object_bytes = options.max_object_bytes
     store.service_range = options.service_range
+    store.set_webhook_mode(options.webhooks)
     return kept, store
 
 

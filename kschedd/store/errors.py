@@ -5,7 +5,7 @@ Source: Kubernetes v1.34, apimachinery/pkg/api/errors/errors.go.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -278,6 +278,26 @@ class PolicyDenied(Forbidden):
 
     def __str__(self) -> str:
         return self.why if self.whole else Forbidden.__str__(self)
+
+
+@attrs.define(eq=False)
+class WebhookDenied(ApiError, rpc_code="forbidden"):
+    """A write that an admission webhook rejects, with the status that the webhook returned."""
+
+    webhook_code: int
+    webhook_reason: str
+    why: str
+    details: Any = None
+
+
+@attrs.define(eq=False)
+class WebhookFailed(ApiError, rpc_code="webhook", reason="InternalError"):
+    """A write for which an admission webhook could not be called, or returned an invalid response."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return f"Internal error occurred: {self.why}"
 
 
 class Unadmitted(Forbidden):

@@ -22,8 +22,8 @@ errors in `kschedd.store.errors`.
 
 import builtins
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
@@ -79,6 +79,8 @@ from kschedd.store.patches.patching import PatchType, patched
 from kschedd.store.prototypes.generated import Generated
 from kschedd.store.prototypes.pod_strategy import PodStrategy
 from kschedd.store.set_aside import SetAside
+from kschedd.store.webhooks.calls import WebhookAnswers
+from kschedd.store.webhooks.modes import WebhookMode
 from kschedd.store.writes import Bind
 from kschedd.values import run_steps
 
@@ -144,6 +146,24 @@ class Store(KeptStore):
     def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
         """Make the requests inside the context as this user; yield the list of warnings for the user."""
         return self._admission.on_behalf_of(user)
+
+    @contextmanager
+    def calling_webhooks(self, answers: WebhookAnswers) -> Iterator[None]:
+        """Use these answers of webhooks inside the context; a write that needs others raises WebhooksNeeded."""
+        before, self._admission.webhook_answers = self._admission.webhook_answers, answers
+        try:
+            yield
+        finally:
+            self._admission.webhook_answers = before
+
+    @property
+    def reviews(self) -> bool:
+        """True if there are policies or webhooks that writes must pass."""
+        return self._admission.validates or self._admission.mutates
+
+    def set_webhook_mode(self, mode: WebhookMode) -> None:
+        """Set what happens to webhooks whose Service only simulated pods back."""
+        self._admission.webhook_mode = mode
 
     def warn(self, text: str) -> None:
         """Add a warning for the user of the current request. Equal warnings are added only once."""

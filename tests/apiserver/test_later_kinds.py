@@ -17,7 +17,7 @@ REQUESTS = f"{CERTIFICATES}/namespaces/default/podcertificaterequests"
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-MUTATION = {"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}
+MUTATION = {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: '/spec/x'}]"}}
 SPECS: dict[str, dict[str, Any]] = {
     POLICIES: {
         "matchConstraints": {"resourceRules": [RULE]},

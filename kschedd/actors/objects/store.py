@@ -23,13 +23,14 @@ from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import trio
 
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, Reply, batch_from, post
 from kschedd.actors.objects.journal import Commit, Kept, NotKept, Outcome
+from kschedd.actors.objects.webhooks import WebhookThreads
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selecting.selector_text import FieldSelector
 from kschedd.api.selecting.selectors import LabelSelector
@@ -39,6 +40,7 @@ from kschedd.store.errors import ApiError
 from kschedd.store.journal.format import JournalError
 from kschedd.store.objects.log import Cursor, WatchEvent
 from kschedd.store.store import Store
+from kschedd.store.webhooks.calls import WebhookAnswers, WebhooksNeeded
 from kschedd.store.writes import Delete, Patch, Write
 from kschedd.values import fast_frozen
 
@@ -398,6 +400,22 @@ class StoreActor:
         self._watches = []
 
 
+_WEBHOOKS: Final = WebhookThreads()
+
+
+def _with_webhooks(request: Callable[[ClusterWriter], T], answers: WebhookAnswers | None, store: Store) -> T:
+    """Run a request that may call webhooks. If answers are missing, undo its writes and raise WebhooksNeeded."""
+    if not store.reviews and answers is None:
+        return request(store)
+    before = store.version
+    try:
+        with store.calling_webhooks(answers or WebhookAnswers()):
+            return request(store)
+    except WebhooksNeeded:
+        store.roll_back(before)
+        raise
+
+
 @attrs.frozen(eq=False)
 class StoreClient:
     """A user's client of the store. When the last client closes, the store ends."""
@@ -422,7 +440,14 @@ class StoreClient:
         has only read, and the state was rolled back, it runs again. With `once`, JournalError is raised instead, as for
         a write.
         """
-        return await (await self.ask(request, once=once)).value()
+        answers: WebhookAnswers | None = None
+        while True:
+            attempt = partial(_with_webhooks, request, answers)
+            try:
+                return await (await self.ask(attempt, once=once)).value()
+            except WebhooksNeeded as needed:
+                answers = answers or WebhookAnswers()
+                await _WEBHOOKS.answer(needed.calls, answers)
 
     async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> Reply[T]:
         """Send a request without waiting for the result. Requests are processed in the order in which they are sent."""

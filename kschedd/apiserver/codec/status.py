@@ -141,6 +141,10 @@ def refusal_of(error: KscheddError) -> StatusError:
         case store.PolicyDenied(kind=kind, name=name, policy_reason=reason, policy_code=code, causes=found):
             listed = {"causes": [{"message": each} for each in found]} if found else {}
             return StatusError(code, reason, str(error), {**_named(kind, name), **listed})
+        case store.WebhookDenied(webhook_code=code, webhook_reason=reason, why=why, details=details):
+            return StatusError(code, reason, why, details)
+        case store.WebhookFailed(why=why):
+            return internal_error(why)
         case store.TooLarge():
             return StatusError(error.code, error.reason, f"HttpRequest entity too large: {error}")
         case store.ApiError():

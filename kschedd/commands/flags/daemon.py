@@ -6,6 +6,7 @@ from typing import Any
 
 from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.scheduler import add_scheduler_flags
+from kschedd.store.webhooks.modes import WEBHOOK_MODES
 from kschedd.verbs.command_line.parsing import path_value
 
 OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"  # in the environment
@@ -128,6 +129,13 @@ def _add_cluster_flags(parser: Any) -> None:
         default=frozenset(),
         metavar="PART,...",
         help="do not run these parts: scheduler, kubelets, controllers",
+    )
+    parser.add_argument(
+        "--webhooks",
+        choices=WEBHOOK_MODES,
+        default="skip",
+        help="what happens to an admission webhook whose Service only simulated pods back: skip it with a warning "
+        "(default), fail as if nothing listened, or call the cluster IP",
     )
     for verb in ("enable", "disable"):
         parser.add_argument(

@@ -123,7 +123,9 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
     "PersistentVolumeClaimResize": AdmissionPlugin(True, _CLAIM, validate=storage.validate_resize),
     "RuntimeClass": AdmissionPlugin(True, _POD, runtimeclass.admit, runtimeclass.validate),
     "MutatingAdmissionPolicy": AdmissionPlugin(True),
+    "MutatingAdmissionWebhook": AdmissionPlugin(True),
     "ValidatingAdmissionPolicy": AdmissionPlugin(True),
+    "ValidatingAdmissionWebhook": AdmissionPlugin(True),
     resourcequota.QUOTA: AdmissionPlugin(True),
 }
 PLUGINS: Final[Mapping[str, bool]] = {name: plugin.on for name, plugin in _CHAIN.items()}
@@ -133,9 +135,8 @@ NOT_DONE: Final = frozenset(
     (
         "AlwaysAdmit AlwaysDeny AlwaysPullImages CertificateApproval CertificateSigning CertificateSubjectRestriction "
         "ClusterTrustBundleAttest DefaultIngressClass DenyServiceExternalIPs EventRateLimit ImagePolicyWebhook "
-        "MutatingAdmissionWebhook NamespaceAutoProvision NamespaceExists"
-        " OwnerReferencesPermissionEnforcement PodTopologyLabels "
-        "ValidatingAdmissionWebhook"
+        "NamespaceAutoProvision NamespaceExists"
+        " OwnerReferencesPermissionEnforcement PodTopologyLabels"
     ).split()
 )
 """kube-apiserver's other plugins. Disabling them is accepted and has no effect."""

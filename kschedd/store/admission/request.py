@@ -21,9 +21,13 @@ from kschedd.store.errors import NotFound, Unadmitted
 if TYPE_CHECKING:
     from kschedd.store.admission.reviewing import Reviewing
     from kschedd.store.policies.params import PolicyCluster
+    from kschedd.store.webhooks.calls import WebhookAnswers
+    from kschedd.store.webhooks.hooks import HookAccess
+    from kschedd.store.webhooks.modes import WebhookMode
 
-_VALIDATING: Final = ("ValidatingAdmissionPolicyBinding",)
-_MUTATING: Final = ("MutatingAdmissionPolicyBinding",)
+_HOOKS: Final = "MutatingWebhookConfiguration"  # of deletions, too, which are reviewed with the validating ones
+_VALIDATING: Final = ("ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", _HOOKS)
+_MUTATING: Final = ("MutatingAdmissionPolicyBinding", _HOOKS)
 REVIEWING: Final = frozenset((*_VALIDATING, *_MUTATING))
 """Kinds of which one object causes each write to be reviewed."""
 
@@ -37,6 +41,9 @@ class RequestAdmission:
         self.validates = False  # True while bindings of policies exist, so that each write must be judged
         self.mutates = False  # True while policies may change each write
         self._reviewing: Reviewing | None = None  # created for the first review
+        # for a write that can wait: the answers of the webhooks that it has called so far
+        self.webhook_answers: WebhookAnswers | None = None
+        self.webhook_mode: WebhookMode = "skip"  # for webhooks that only simulated pods back
 
     def recheck(self) -> None:
         """Update `validates` and `mutates`, because a binding was written or the objects were replaced."""
@@ -47,6 +54,11 @@ class RequestAdmission:
         """Drop the compiled policies, because the emulated Kubernetes version has changed."""
         if self._reviewing is not None:
             self._reviewing.forget()
+
+    def _access(self) -> "HookAccess":
+        from kschedd.store.webhooks.hooks import HookAccess
+
+        return HookAccess(self.webhook_answers, self.webhook_mode, self.warn)
 
     def _review(self) -> "Reviewing":
         if self._reviewing is None:
@@ -125,7 +137,7 @@ class RequestAdmission:
         if not attributes.subresource:
             self.chain.validate_whole(attributes, new, old)
         if self.validates:
-            self._review().validate(attributes, new, old, self.user, self.warn, dry_run=dry_run, api_kind=api_kind)
+            self._review().validate(attributes, new, old, self.user, self._access(), dry_run=dry_run, api_kind=api_kind)
 
     def mutated(
         self,
@@ -139,7 +151,7 @@ class RequestAdmission:
 
         `admit` returns an object after the in-tree plugins, which run again if a policy changes the object.
         """
-        return self._review().mutated(attributes, new, old, self.user, dry_run, admit)
+        return self._review().mutated(attributes, new, old, self.user, dry_run, admit, self._access())
 
     def charges(self, attributes: Attributes, new: Raw, old: Raw | None) -> Sequence[Charge]:
         """Return the quotas that count the object, each with its usage including this request. Raises Forbidden."""

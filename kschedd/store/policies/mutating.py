@@ -1,14 +1,14 @@
 """MutatingAdmissionPolicy: the changes of the policies to one write.
 
-Policies run in the order of their names. If a policy changes the object, the in-tree plugins and the policies with the
-reinvocationPolicy IfNeeded that ran before it run once more.
+Policies run in the order of their names. After a change, the policies with the reinvocationPolicy IfNeeded that ran
+before it run once more (`kschedd.store.admission.reviewing`).
 
 Source: Kubernetes v1.37, apiserver/pkg/admission/plugin/policy/mutating/{dispatcher,reinvocationcontext}.go,
 plugin/policy/generic/policy_dispatcher.go.
 Errors: PolicyDenied.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -30,6 +30,8 @@ Raw = Mapping[str, Any]
 POLICY: Final = "MutatingAdmissionPolicy"
 BINDING: Final = "MutatingAdmissionPolicyBinding"
 _APPLY: Final = "ApplyConfiguration"
+Key = tuple[str, str, str, str]
+"""The names of a policy and a binding, and the namespace and the name of a parameter."""
 
 
 @attrs.frozen(eq=False)
@@ -72,7 +74,7 @@ class Invocation:
     param: Raw | None
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> Key:
         meta = (self.param or {}).get("metadata") or {}
         return self.policy.source.name, self.binding, str(meta.get("namespace") or ""), str(meta.get("name") or "")
 
@@ -102,27 +104,11 @@ class MutatingPolicies:
         """Drop the compiled policies, because the emulated Kubernetes version has changed."""
         self._compiled.clear()
 
-    def mutated(self, reviewed: Reviewed, admit: Callable[[dict[str, Any]], dict[str, Any]]) -> Raw:
-        """Return the new object after all policies. Raises PolicyDenied."""
-        before, again = set[tuple[str, str, str, str]](), set[tuple[str, str, str, str]]()
-        changed = self._invoke(reviewed, before, again, None)
-        if changed is reviewed.new:
-            return changed
-        readmitted = admit(dict(changed))
-        if readmitted != changed:
-            again |= before
-        return self._invoke(attrs.evolve(reviewed, new=readmitted), set(), set(), again)
-
-    def _invoke(
-        self,
-        reviewed: Reviewed,
-        before: set[tuple[str, str, str, str]],
-        again: set[tuple[str, str, str, str]],
-        only: set[tuple[str, str, str, str]] | None,
-    ) -> Raw:
+    def mutated(self, reviewed: Reviewed, before: set[Key], again: set[Key], only: set[Key] | None) -> Raw:
         """Return the object after the policies, or after those in `only`.
 
-        The keys of reinvocable policies are added to `before`, and move to `again` after a later change.
+        The keys of reinvocable policies are added to `before`, and move to `again` after a later change. Raises
+        PolicyDenied.
         """
         errors = _Errors()
         namespace = None

@@ -6,7 +6,7 @@ Errors: PatchFault.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -28,6 +28,7 @@ from kschedd.store.errors import BadPatch
 from kschedd.store.patches.json_patch import REJECTED, json_patch
 
 Raw = Mapping[str, Any]
+_FAILED: Final = re.compile(r"\[(\d+)\] ")
 _FAILED_TEST: Final = re.compile(r"\[\d+\] test .*: (the value differs|the path does not exist)", re.DOTALL)
 
 
@@ -93,13 +94,24 @@ def patched_by_json(whole: Raw, operations: Any) -> Raw:
         why = fault.why.removeprefix(f"{REJECTED}: ")
         if _FAILED_TEST.fullmatch(why):
             return whole
-        operation = listed[int(why[1 : why.index("]")])] if why.startswith("[") else {"op": ""}
-        if operation["op"] in ("add", "remove", "replace"):
-            why = (
-                f'{operation["op"]} operation does not apply: doc is missing path: "{operation["path"]}": missing value'
-            )
-        raise PatchFault(f"JSON Patch: {why}") from None
+        raise PatchFault(f"JSON Patch: {patch_failure(fault.why, listed)}") from None
     return patched
+
+
+def patch_failure(why: str, operations: Sequence[Any]) -> str:
+    """Return the message of Go's JSON patch library for an operation that cannot be applied."""
+    why = why.removeprefix(f"{REJECTED}: ")
+    number = _FAILED.match(why)
+    if number is None:
+        return why
+    operation = operations[int(number[1])]
+    action, path = operation.get("op"), str(operation.get("path") or "")
+    if action not in ("add", "remove", "replace"):
+        return why
+    if action == "remove" and why.endswith("the path does not exist"):
+        key = path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+        return f"error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value"
+    return f'{action} operation does not apply: doc is missing path: "{path}": missing value'
 
 
 def _mismatches(value: Any, expected: str) -> Iterator[str]:

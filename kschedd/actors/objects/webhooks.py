@@ -1,0 +1,140 @@
+"""Calls of admission webhooks for the clients of the store, in threads and within the timeouts of the webhooks.
+
+Up to `_AT_ONCE` calls run at the same time; further calls wait for a thread, and this counts toward no timeout.
+
+Source: Kubernetes v1.37, apiserver/pkg/util/webhook; client-go/rest/request.go (texts of failed requests).
+"""
+
+import errno
+import ssl
+import uuid
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import trio
+
+from kschedd.store.webhooks.calls import WebhookAnswer, WebhookAnswers, WebhookCall
+
+if TYPE_CHECKING:
+    import httpx
+
+_AT_ONCE: Final = 16
+_MOST_BYTES: Final = 4 << 20  # of a response
+_REVIEW: Final = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+_LATE: Final = "context deadline exceeded"
+_STATUSES: Final = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    403: "forbidden",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    503: "the server is currently unable to handle the request",
+}
+
+
+class WebhookThreads:
+    """The limit on concurrent calls."""
+
+    def __init__(self) -> None:
+        self._limit: trio.CapacityLimiter | None = None
+
+    async def answer(self, calls: Sequence[WebhookCall], answers: WebhookAnswers) -> None:
+        """Make these calls concurrently and add their answers."""
+        if self._limit is None:
+            self._limit = trio.CapacityLimiter(_AT_ONCE)
+        limit = self._limit
+
+        async def one(call: WebhookCall) -> None:
+            answers.add(call, await trio.to_thread.run_sync(send, call, limiter=limit, abandon_on_cancel=True))
+
+        async with trio.open_nursery() as nursery:
+            for call in calls:
+                nursery.start_soon(one, call)
+
+
+def send(call: WebhookCall) -> WebhookAnswer:
+    """Make one call in this thread; return the response of the review, or the failure."""
+    import httpx
+
+    uid = str(uuid.uuid4())
+    request = {"uid": uid, **call.request}
+    shown = f'Post "{call.url}?timeout={call.timeout_s}s"'
+    try:
+        body = msgspec.json.encode({**_REVIEW, "request": request})
+        response = _client(call.ca).post(
+            f"https://{call.address}{call.path}",
+            params={"timeout": f"{call.timeout_s}s"},
+            content=body,
+            headers={"Host": call.host, "Content-Type": "application/json", "Accept": "application/json, */*"},
+            extensions={"sni_hostname": call.host},
+            timeout=call.timeout_s,
+        )
+    except httpx.TimeoutException:
+        return WebhookAnswer(failure=f"{shown}: {_LATE}")
+    except (httpx.HTTPError, ssl.SSLError, OSError) as fault:
+        return WebhookAnswer(failure=f"{shown}: {_why(call, fault)}")
+    if response.status_code >= 300:
+        return WebhookAnswer(failure=_refused(response))
+    return _read(uid, response.content)
+
+
+def _read(uid: str, body: bytes) -> WebhookAnswer:
+    """Return the answer in the body of a response."""
+    if len(body) > _MOST_BYTES:
+        return WebhookAnswer(failure=f"the response has more than {_MOST_BYTES} bytes")
+    try:
+        review: Any = msgspec.json.decode(body)
+    except msgspec.DecodeError as fault:
+        return WebhookAnswer(failure=f"couldn't get version/kind; json parse error: {fault}")
+    if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
+        return WebhookAnswer(failure="the response is not an AdmissionReview")
+    response = review.get("response")
+    if not isinstance(response, dict):
+        return WebhookAnswer(failure="webhook response was absent", is_invalid=True)
+    if review.get("apiVersion") != _REVIEW["apiVersion"]:
+        group, _, version = str(review.get("apiVersion")).rpartition("/")
+        kind = "Kind=AdmissionReview"
+        why = f"expected webhook response of admission.k8s.io/v1, {kind}, got {group}/{version}, {kind}"
+        return WebhookAnswer(failure=why, is_invalid=True)
+    if response.get("uid") != uid:
+        why = f'expected response.uid="{uid}", got "{response.get("uid") or ""}"'
+        return WebhookAnswer(failure=why, is_invalid=True)
+    return WebhookAnswer(response)
+
+
+@lru_cache(64)
+def _client(ca: str) -> "httpx.Client":
+    """Return the client for webhooks with this certificate authority; it reuses connections and follows no redirect."""
+    import httpx
+
+    context = ssl.create_default_context(cadata=ca or None)
+    return httpx.Client(verify=context, trust_env=False, follow_redirects=False)
+
+
+def _refused(response: "httpx.Response") -> str:
+    code = response.status_code
+    if code in _STATUSES:
+        return _STATUSES[code]
+    if code >= 500:
+        is_text = response.headers.get("content-type", "").startswith("text/")
+        text = response.text[:2048].strip() if is_text else "unknown"
+        return f'an error on the server ("{text}") has prevented the request from succeeding'
+    return f"the server responded with the status code {code} but did not return more information"
+
+
+def _why(call: WebhookCall, fault: BaseException) -> str:
+    """Return the reason of a failed connection, with Go's words for the frequent ones."""
+    cause: BaseException | None = fault
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            if "Hostname mismatch" in str(cause) or "IP address mismatch" in str(cause):
+                return f"tls: failed to verify certificate: x509: certificate is not valid for {call.host}"
+            return "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+        if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
+            return f"dial tcp {call.address}: connect: connection refused"
+        cause = cause.__cause__ or cause.__context__
+    if "refused" in str(fault):
+        return f"dial tcp {call.address}: connect: connection refused"
+    return str(fault) or type(fault).__name__
