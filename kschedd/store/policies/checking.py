@@ -20,8 +20,10 @@ _RESERVED: Final = frozenset(
 )
 _LONGEST_VALUE_EXPRESSION: Final = 5 * 1024
 _SINCE_1_36: Final = frozenset(("fields_of_1_35",))
-_APPLIED: Final = ("Object",)
-_PATCHED: Final = ("list(JSONPatch)",)
+_BY_PATCH_TYPE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "ApplyConfiguration": ("applyConfiguration", ("Object",)),
+    "JSONPatch": ("jsonPatch", ("list(JSONPatch)",)),
+}
 
 
 def policy_faults(policy: Raw, features: frozenset[str]) -> list[FieldError]:
@@ -55,9 +57,9 @@ def mutation_faults(spec: Raw) -> list[FieldError]:
     faults, composition = _common_faults(spec, _SINCE_1_36, patches=True)
     for index, mutation in enumerate(spec.get("mutations") or ()):
         here = f"spec.mutations[{index}]"
-        for field, wanted in (("applyConfiguration", _APPLIED), ("jsonPatch", _PATCHED)):
-            part = mutation.get(field) or {}
-            faults += _faults(part, "expression", f"{here}.{field}", composition, wanted, patches=True)
+        field, wanted = _BY_PATCH_TYPE.get(mutation.get("patchType") or "", ("", ()))
+        part = mutation.get(field) or {}
+        faults += _faults(part, "expression", f"{here}.{field}", composition, wanted, patches=True)
     return faults
 
 
