@@ -49,13 +49,13 @@ def test_what_fits_is_said_with_where_it_goes(cluster: Path, capsys: pytest.Capt
     assert out.startswith("all fits\n\nplaced (2):\n")
     assert out.count(" on n") == 2
     assert "cpu       50.0% ->  75.0%, 25.0% free" in out
-    assert "assumed: ReplicaSets that own pods, made up from the pods: default/web-abc" in err
+    assert "Note: ReplicaSets that own pods, made up from the pods: default/web-abc" in err
 
 
 def test_what_does_not_fit_is_said_with_what_would_do(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _check(cluster, _deployment("3", replicas=1), form="markdown") == 1
     out = capsys.readouterr().out
-    assert out.startswith("### ❌ Does not fit: 1 pod without a place\n")
+    assert out.startswith("### ❌ Does not fit: 1 pod pending\n")
     assert "| 3 cpu requested, the most that is free on one of 2 nodes that the pod may use is 2 (on n2) |" in out
     assert "| add 1 node like n2<br>`kubectl create -f - " in out
     assert "| cpu | 50.0% | 50.0% | 50.0% |" in out
@@ -109,7 +109,7 @@ def test_jobs_that_a_cron_job_would_make_later_are_no_part_of_it(
     assert "left out" not in err
     assert out.startswith("all fits\n\nplaced (2):\n")
     assert "backup" not in out
-    assert "not at rest" not in out
+    assert "incomplete" not in out
 
 
 def test_junit_has_a_case_for_each_pod(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,7 +181,7 @@ def test_a_workload_that_lacks_more_pods_than_before_is_part_of_it(
     assert _check(broken, _limited("other", 3)[-1]) == 1
     out = capsys.readouterr().out
     assert out.startswith(
-        "does not fit: 1 workload that cannot make pods\n\n- Deployment other/web: pods of it are not created\n"
+        "does not fit: 1 workload without pods\n\n- Deployment other/web: pods of it are not created\n"
         "    cause: ResourceQuota "
     )
     assert _check(broken, _limited("other", 1)[-1]) == 0

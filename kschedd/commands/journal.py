@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from kschedd.commands.notices import warn
 from kschedd.printing.terminal.safe import exact, safe
 from kschedd.verbs.command_line.parsing import path_value
 
@@ -101,7 +102,7 @@ def _remove(options: argparse.Namespace) -> int:
 
 
 def _warn(what: str) -> None:
-    print(safe(f"warning: {what}"), file=sys.stderr)
+    warn(what)
 
 
 def _progress(what: str) -> Callable[[int, int], None]:

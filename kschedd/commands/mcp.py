@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kschedd.commands.flags.dump import add_dump_flags, config_of_dump, load_options
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
+from kschedd.commands.notices import note, report_error, warn
 from kschedd.verbs.command_line.parsing import path_value
 
 BAD_INPUT: Final = 2
@@ -60,12 +61,11 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.assistants.server import mcp_server, serve_stdio
     from kschedd.assistants.toolbox import Toolbox
     from kschedd.errors import KscheddError
-    from kschedd.printing.terminal.safe import safe
 
     try:
         target = target_of_dump(options) if options.origin else target_of_daemon(options.socket)
     except KscheddError as fault:
-        print(safe(f"error: {fault}"), file=sys.stderr)
+        report_error(str(fault))
         return BAD_INPUT
     # A thread reads standard input, so an exception in the main thread would not end it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -91,7 +91,6 @@ def target_of_dump(options: argparse.Namespace) -> Any:
     from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.garbage_collection import collection_paused
     from kschedd.methods import daemon_methods
-    from kschedd.printing.terminal.safe import safe
     from kschedd.values import run_steps
 
     registry, config = read_config(options)
@@ -104,9 +103,9 @@ def target_of_dump(options: argparse.Namespace) -> Any:
         )
         taken = run_steps(take_dump(cluster.engine.store, dump))
     for text in dump.assumptions.texts():
-        print(safe(f"assumed: {text}"), file=sys.stderr)
+        note(text)
     for text in taken.errors:
-        print(safe(f"warning: {text}"), file=sys.stderr)
+        warn(text)
     engine = cluster.engine
     engine.run_until_idle()
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from kschedd.commands.notices import report_error
 from kschedd.errors import KscheddError
 from kschedd.printing.terminal.safe import safe
 from kschedd.verbs.command_line.parsing import path_value
@@ -228,7 +229,7 @@ def _check(options: argparse.Namespace) -> int:
         names = [name for file in options.files for name in registry.add_file(file)]
         arguments = _arguments(options.config, registry)
     except (PluginLoadError, ConfigErrors) as fault:
-        print(safe(f"error: {fault}"), file=sys.stderr)
+        report_error(str(fault))
         return UNUSABLE
     progress = ProgressLine(sys.stderr)
     for name in names:

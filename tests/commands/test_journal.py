@@ -92,7 +92,7 @@ def test_an_object_that_is_not_json_is_set_aside_listed_and_removed(
     assert cli.main(["journal", "export", str(state)]) == 0
     exported = capsys.readouterr()
     assert "bad" not in [item["metadata"]["name"] for item in json.loads(exported.out)["items"]]
-    assert exported.err == f"warning: ConfigMap/default/bad is omitted: {why}\n"
+    assert exported.err == f"Warning: ConfigMap/default/bad is omitted: {why}\n"
     assert cli.main(["journal", "export", "--events", str(state)]) == 0
     assert '"name": "bad"' in capsys.readouterr().out
 

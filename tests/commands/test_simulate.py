@@ -95,7 +95,7 @@ def test_a_broken_manifest_is_told_with_its_place_and_the_rest_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("validate", "status", "answer"), [("strict", 2, "error: "), ("warn", 0, "warning: "), ("ignore", 0, "")]
+    ("validate", "status", "answer"), [("strict", 2, "error: "), ("warn", 0, "Warning: "), ("ignore", 0, "")]
 )
 def test_fields_that_a_kind_does_not_have(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], validate: str, status: int, answer: str

@@ -70,8 +70,8 @@ def test_check_reports_what_does_not_fit_in_its_fork(cluster: Path, capsys: pyte
     target = cluster / "r.html"
     assert main(["check", "-f", str(cluster / "cluster.yaml"), "--report", str(target)]) == 1
     text = target.read_text()
-    assert "does not fit: 2 pods without a place" in capsys.readouterr().out
-    assert "does not fit: 2 pods without a place" in text
+    assert "does not fit: 2 pods pending" in capsys.readouterr().out
+    assert "does not fit: 2 pods pending" in text
     assert "What would help:" in text
     assert 'id="checked"' in text
     assert "NodeResourcesFit" in text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.observe import Observed, add_report_flags, checked_of
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
+from kschedd.commands.notices import report_error, warn
 from kschedd.commands.offline.dumped_cluster import dumped_cluster
 from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 
@@ -52,7 +53,7 @@ def main(options: argparse.Namespace) -> int:
     if wants_gates(options):
         return FITS
     if not options.filename:
-        print("error: -f/--filename is required: the manifests to check\nSee kschedd check --help", file=sys.stderr)
+        report_error("-f/--filename is required: the manifests to check\nSee kschedd check --help")
         return BAD_INPUT
     from kschedd.api.manifests import read_bytes, read_paths
     from kschedd.dumps.sources import STDIN
@@ -69,7 +70,7 @@ def main(options: argparse.Namespace) -> int:
         print("".join(safe(f"error: {fault}\n") for fault in manifests.errors), end="", file=sys.stderr)
         return BAD_INPUT
     if not options.origin and not any(each.raw.get("kind") == "Node" for each in manifests.manifests):
-        print("error: no nodes: pass a dump with --from, or Node manifests with -f", file=sys.stderr)
+        report_error("no nodes: pass a dump with --from, or Node manifests with -f")
         return BAD_INPUT
     return _check(options, manifests)
 
@@ -88,14 +89,14 @@ def _check(options: argparse.Namespace, manifests: "ManifestReading") -> int:
         observed = Observed.of(options)
         dumped = dumped_cluster(options)
     except KscheddError as fault:
-        print(safe(f"error: {fault}"), file=sys.stderr)
+        report_error(str(fault))
         return BAD_INPUT
     cluster = dumped.cluster
     if options.origin and not dumped.count:
         for text in dumped.errors:
-            print(safe(f"warning: {text}"), file=sys.stderr)
+            warn(text)
         given = ", ".join(options.origin)
-        print(safe(f"error: {given}: no Kubernetes objects found"), file=sys.stderr)
+        report_error(f"{given}: no Kubernetes objects found")
         return BAD_INPUT
     progress = ProgressLine(sys.stderr)
     progress.show("Running the cluster until no work is left ...")
@@ -106,14 +107,14 @@ def _check(options: argparse.Namespace, manifests: "ManifestReading") -> int:
     progress.clear()
     # A dump may be partly unreadable, but the manifests to check must be valid.
     for text in dumped.errors:
-        print(safe(f"warning: {text}"), file=sys.stderr)
+        warn(text)
     whole = {"text": checking.as_text, "markdown": checking.as_markdown, "json": checking.as_json}
     text = whole.get(options.output, checking.as_junit)(report)
     sys.stdout.write(exact(text) if options.output in ("json", "junit") else safe(text))
     try:
         observed.write("Check", [("objects", f"{report.applied:,}"), ("seed", str(options.seed))], checked_of(report))
     except KscheddError as fault:
-        print(safe(f"error: {fault}"), file=sys.stderr)
+        report_error(str(fault))
         return BAD_INPUT
     if report.errors:
         return BAD_INPUT

@@ -9,6 +9,7 @@ import attrs
 
 from kschedd.answers import plain
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
+from kschedd.commands.notices import note, warn
 from kschedd.config.changing.changes import with_version
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import default_config, load_config
@@ -20,7 +21,6 @@ from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
 from kschedd.methods import daemon_methods
-from kschedd.printing.terminal.safe import safe
 from kschedd.scenarios.file import Scenario, ScenarioError, read, run
 from kschedd.simulation.comparing.comparison import PodOutcome, PodOutcomes
 from kschedd.simulation.comparing.upgrade import compare_versions
@@ -68,9 +68,10 @@ def answer(named: Mapping[str, Any]) -> Any:
     taken = run_steps(take_dump(cluster.engine.store, dump))
     cluster.engine.driver.popped.attempts_allowed = 0  # pending pods are not scheduled before they are compared
     cluster.engine.run_until_idle()
-    assumed = (f"assumed: {text}" for text in dump.assumptions.texts())
-    for text in (*assumed, *(f"warning: {text}" for text in taken.errors)):
-        print(safe(text), file=sys.stderr)
+    for text in dump.assumptions.texts():
+        note(text)
+    for text in taken.errors:
+        warn(text)
     call = VirtualDaemon(cluster, daemon_methods).call
     if versions:
         return call("capacity.compare", versions=versions, manifests=named["manifests"])

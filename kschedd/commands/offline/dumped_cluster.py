@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kschedd.commands.flags.dump import config_of_dump, load_options
+from kschedd.commands.notices import note
 
 if TYPE_CHECKING:
     from kschedd.clusters.virtual import VirtualCluster
@@ -32,7 +33,6 @@ def dumped_cluster(options: argparse.Namespace) -> DumpedCluster:
     from kschedd.config.in_tree import IN_TREE
     from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.garbage_collection import collection_paused
-    from kschedd.printing.terminal.safe import safe
     from kschedd.values import run_steps
 
     registry, config = read_config(options)
@@ -49,5 +49,5 @@ def dumped_cluster(options: argparse.Namespace) -> DumpedCluster:
     )
     taken = run_steps(take_dump(cluster.engine.store, dump))
     for text in dump.assumptions.texts():
-        print(safe(f"assumed: {text}"), file=sys.stderr)
+        note(text)
     return DumpedCluster(cluster, taken.errors, dump.count)

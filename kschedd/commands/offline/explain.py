@@ -1,12 +1,12 @@
 """`kschedd explain --from DUMP ...`: runs the verb on a cluster loaded from a dump, without a daemon."""
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
+from kschedd.commands.notices import note, report_error, warn
 from kschedd.commands.offline.dumped_cluster import dumped_cluster
 from kschedd.verbs.command_line.parsing import NotingParser, path_value
 
@@ -21,7 +21,6 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
     from kschedd.causes.sampling import sample
     from kschedd.clusters.virtual import VirtualDaemon
     from kschedd.methods import daemon_methods
-    from kschedd.printing.terminal.safe import safe
     from kschedd.verbs.table import run_words
 
     options, rest = _options(words[1:])
@@ -29,13 +28,13 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
         return 0
     dumped = dumped_cluster(options)
     for text in dumped.errors:
-        print(safe(f"warning: {text}"), file=sys.stderr)
+        warn(text)
     if not dumped.count:
-        print(safe(f"error: {', '.join(options.origin)}: no Kubernetes objects found"), file=sys.stderr)
+        report_error(f"{', '.join(options.origin)}: no Kubernetes objects found")
         return FAILED
     cluster = dumped.cluster
     for text in sample(cluster.engine.store):
-        print(safe(f"assumed: {text}"), file=sys.stderr)
+        note(text)
     cluster.engine.run_until_idle()
     client = VirtualDaemon(cluster, daemon_methods)
     return run_words(session_of(client, cluster.engine.now), ["explain", *rest])

@@ -7,6 +7,7 @@ import argparse
 import sys
 from typing import Any, Final
 
+from kschedd.commands.notices import report_error
 from kschedd.verbs.command_line.parsing import path_text
 
 CLEAN, FOUND, BAD_INPUT = 0, 1, 2
@@ -90,7 +91,7 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.printing.terminal.safe import exact, safe
 
     def refuse(text: str) -> int:
-        print(safe(f"error: {text}"), file=sys.stderr)
+        report_error(text)
         return BAD_INPUT
 
     if options.rules:
@@ -105,7 +106,7 @@ def main(options: argparse.Namespace) -> int:
     release = options.kube_version or _release_of_dump(dump.objects)
     files = read_files(options.filename, sys.stdin.buffer, None if options.kept else release)
     for text in (*files.errors, *dump.errors):
-        print(safe(f"error: {text}"), file=sys.stderr)
+        report_error(text)
     if files.templates:
         count = f"{len(files.templates):,} template{'' if len(files.templates) == 1 else 's'}"
         how = "render a chart first: helm template CHART | kschedd lint -f -"
@@ -130,7 +131,7 @@ def main(options: argparse.Namespace) -> int:
     )
     result = attrs.evolve(result, kept={**files.kept, **result.kept}).at_least(options.level)
     for text in result.faults:
-        print(safe(f"error: {text}"), file=sys.stderr)
+        report_error(text)
     forms = {"json": reports.as_json, "sarif": reports.as_sarif, "markdown": reports.as_markdown}
     text = forms.get(options.output, reports.as_text)(result)
     sys.stdout.write(exact(text) if options.output in ("json", "sarif") else safe(text))

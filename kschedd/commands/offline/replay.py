@@ -5,12 +5,12 @@ Exit status: 0 if the decisions are equal, 1 if they differ, 2 if an input is un
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any, Final
 
 from kschedd.commands.flags.scheduler import kube_version_value
+from kschedd.commands.notices import report_error, warn
 from kschedd.errors import KscheddError
 from kschedd.verbs.command_line.parsing import path_value
 
@@ -100,14 +100,13 @@ def add_parser(subparsers: Any) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    from kschedd.printing.terminal.safe import safe
 
     try:
         if options.config is not None or options.kube_version is not None or options.feature_gates:
             return _under_another(options)
         return _served(options) if options.attach or options.serve else _replay(options)
     except KscheddError as fault:
-        print(safe(f"error: {fault}"), file=sys.stderr)
+        report_error(str(fault))
         return BAD_INPUT
 
 
@@ -143,9 +142,9 @@ def _under_another(options: argparse.Namespace) -> int:
             f"{found['as_recorded']} in virtual time as the recorded run did"
         )
     for what in found["refused"][: options.limit]:
-        print(safe(f"warning: could not be done again: {what}"), file=sys.stderr)
+        warn(f"could not be done again: {what}")
     if found["broken"]:
-        print(safe(f"warning: the recording is cut short: {found['broken']}"), file=sys.stderr)
+        warn(f"the recording is cut short: {found['broken']}")
     return DIVERGED if found["different"] else 0
 
 

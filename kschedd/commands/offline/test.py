@@ -15,6 +15,7 @@ from kschedd.commands.flags.scheduler import (
     version_of,
     wants_gates,
 )
+from kschedd.commands.notices import report_error
 from kschedd.errors import KscheddError
 from kschedd.printing.terminal.safe import safe
 from kschedd.scenarios.junit import junit_xml
@@ -52,7 +53,7 @@ def main(options: argparse.Namespace) -> int:
         version = version_of(options).with_gates(gates_of(options))
         files = files_of(options.paths)
     except KscheddError as fault:
-        print(safe(f"error: {fault}"), file=sys.stderr)
+        report_error(str(fault))
         return BAD_INPUT
     results, status, failed = [], 0, 0
     jobs = min(options.jobs, os.cpu_count() or 1)
@@ -66,7 +67,7 @@ def main(options: argparse.Namespace) -> int:
         try:
             options.junit.write_bytes(junit_xml(results))
         except OSError as wrong:
-            print(safe(f"error: {options.junit}: cannot be written: {wrong.strerror}"), file=sys.stderr)
+            report_error(f"{options.junit}: cannot be written: {wrong.strerror}")
             return BAD_INPUT
     steps = sum(len(result.steps) for result in results)
     print(f"{len(results) - failed} of {len(results)} scenarios as expected, {steps} steps")

@@ -5,6 +5,7 @@ import json
 import sys
 from typing import Any
 
+from kschedd.commands.notices import report_error
 from kschedd.printing.terminal.safe import exact, safe
 from kschedd.verbs.command_line.parsing import path_value
 
@@ -50,7 +51,7 @@ def _evaluate(options: argparse.Namespace) -> int:
             memory_limit_mib=options.memory_limit,
         )
     except SuiteError as fault:
-        print(safe(f"error: {fault}"), file=sys.stderr)
+        report_error(str(fault))
         return UNUSABLE
     if options.output == "json":
         print(exact(json.dumps(found.to_dict(), indent=2)))
@@ -59,6 +60,6 @@ def _evaluate(options: argparse.Namespace) -> int:
             print(f"{name:16} {value:.4f}")
         print(f"{'combined_score':16} {found.combined_score:.4f}")
     else:
-        print(safe(f"error: {found.error}"), file=sys.stderr)
+        report_error(str(found.error))
         print(safe(found.artifacts.get("output", "")), end="", file=sys.stderr)
     return 0 if found.valid else INVALID

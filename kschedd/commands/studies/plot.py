@@ -1,11 +1,10 @@
 """`kschedd plot DIR -o FILE`: draws the tables that `simulate --out` and `sweep` wrote."""
 
 import argparse
-import sys
 from typing import Any, Final
 
+from kschedd.commands.notices import report_error
 from kschedd.errors import KscheddError
-from kschedd.printing.terminal.safe import safe
 from kschedd.verbs.command_line.parsing import path_value
 
 INVALID: Final = 2
@@ -46,7 +45,7 @@ def _plot(options: argparse.Namespace) -> int:
     try:
         draw(options.folder, options.output, choice)
     except KscheddError as fault:
-        print(safe(f"error: {getattr(fault, 'why', fault)}"), file=sys.stderr)
+        report_error(str(getattr(fault, "why", fault)))
         return INVALID
     print(options.output)
     return 0

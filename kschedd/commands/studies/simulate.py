@@ -19,6 +19,7 @@ from kschedd.api.text.durations import parse_duration
 from kschedd.commands.flags.dump import add_dump_flags, config_of_dump, load_options
 from kschedd.commands.flags.observe import Observed, add_report_flags, add_trace_flag
 from kschedd.commands.flags.scheduler import add_scheduler_flags, gates_of, version_of, wants_gates
+from kschedd.commands.notices import report_error, warn
 from kschedd.config.changing.changes import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import default_config, load_config
@@ -204,7 +205,7 @@ def main(options: argparse.Namespace) -> int:
             return _scenarios(options)
         return _simulate(options)
     except KscheddError as fault:
-        print(safe(f"error: {fault}"), file=sys.stderr)
+        report_error(str(fault))
         return BAD_INPUT
 
 
@@ -302,12 +303,14 @@ def _simulate(options: argparse.Namespace) -> int:
     with DecisionLog(options.decisions) as log, limits:
         summary = _run(options, registry, config, dump, manifests, arrivals, log, observed)
     for warning in summary.warnings:
-        print(safe(f"warning: {warning}"), file=sys.stderr)
+        warn(warning)
     errors = [*summary.errors]
     if dump is not None and not dump.count:
         errors.append(f"{', '.join(options.origin)}: no Kubernetes objects found")
     for error in errors:
-        print(safe(f"error: {error}"), file=sys.stderr)
+        report_error(str(error))
+    if errors and not summary.nodes and options.output != "json":
+        return BAD_INPUT
     print(exact(summary.json_text()) if options.output == "json" else safe(summary.text()))
     if errors:
         return BAD_INPUT

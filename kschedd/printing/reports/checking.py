@@ -94,11 +94,11 @@ class CheckReport:
 
 def verdict(report: CheckReport) -> str:
     if report.errors:
-        return f"some of the input cannot be used ({_count(len(report.errors), 'fault')})"
+        return f"some of the input is unusable ({_count(len(report.errors), 'error')})"
     if not report.fits:
-        what = [f"{_count(len(report.unplaced), 'pod')} without a place"] if report.unplaced else []
-        what += [f"{_count(len(report.refused), 'workload')} that cannot make pods"] if report.refused else []
-        what += [f"{_count(len(report.forbidden), 'object')} that may not be created"] if report.forbidden else []
+        what = [f"{_count(len(report.unplaced), 'pod')} pending"] if report.unplaced else []
+        what += [f"{_count(len(report.refused), 'workload')} without pods"] if report.refused else []
+        what += [f"{_count(len(report.forbidden), 'object')} rejected"] if report.forbidden else []
         return f"does not fit: {', '.join(what)}"
     return "all fits" if report.applied else "nothing to check: there are no objects in the manifests"
 
@@ -221,7 +221,7 @@ def as_junit(report: CheckReport) -> str:
 
 def _sections(report: CheckReport, *, usage: bool = True) -> Iterator[tuple[str, list[str]]]:
     if report.displaced:
-        yield "pods of the cluster that move or go", [_moved(pod) for pod in report.displaced]
+        yield "pods of the cluster that are moved or deleted", [_moved(pod) for pod in report.displaced]
     if report.placed:
         yield (
             f"placed ({len(report.placed)})",
@@ -229,13 +229,13 @@ def _sections(report: CheckReport, *, usage: bool = True) -> Iterator[tuple[str,
         )
     if usage and report.usage:
         yield (
-            "requested of what the nodes have, before and after",
+            "requested share of the nodes' resources, before and after",
             [f"{name:8} {before:>6} -> {after:>6}, {free} free" for name, before, after, free in _usage(report)],
         )
     if report.pending_before:
-        yield "pending in the cluster already", [_count(report.pending_before, "pod")]
+        yield "pending before the change", [_count(report.pending_before, "pod")]
     if not report.at_rest:
-        yield "not at rest", ["something was left to do at the end of the time given (--within)"]
+        yield "incomplete", ["work goes on after the virtual time of --within; use --within to run longer"]
 
 
 def _usage(report: CheckReport) -> Iterator[tuple[str, str, str, str]]:

@@ -111,6 +111,10 @@ class VerbSession:
     def error(self, text: str) -> None:
         self.hint(f"{self.style.paint('error:', 'red')} {text}")
 
+    def note(self, text: str) -> None:
+        """Write what was assumed about the input, or another fact beside the output."""
+        self.hint(f"{self.style.paint('Note:', 'cyan')} {text}")
+
     def hint(self, text: str) -> None:
         """Write a sentence in addition to the output to standard error, wrapped at the terminal's width."""
         self.write_error(f"{flowing(text, self.style)}\n")

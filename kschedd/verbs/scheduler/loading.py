@@ -89,7 +89,7 @@ def _renamed(text: str) -> tuple[str, str]:
 
 def _report(session: VerbSession, answer: Any) -> None:
     for text in answer["assumptions"]:
-        session.warn(text)
+        session.note(text)
     if stayed := answer["in_the_way"]:
         more = f" and {len(stayed) - 3:,} more" if len(stayed) > 3 else ""
         session.warn(f"objects of these names already exist and were kept: {', '.join(stayed[:3])}{more}")
