@@ -1,4 +1,4 @@
-"""Random sentences of the project, to be judged by a reader who has not seen it.
+"""Random sentences of the project, for judgment by a reader who does not know it.
 
     python -m tests.sentences --seed 46 --count 100
 
@@ -19,9 +19,9 @@ from random import Random
 ROOT = Path(__file__).parents[1]
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`\"*])")
 _ITEM = re.compile(r"(?:^|\n)\s*(?:[-*]|\d+\.)\s+")
-_SHORTEST = 25  # characters; shorter pieces are headings and fragments
+_SHORTEST = 25  # minimum length in characters; shorter pieces are headings and fragments
 
-Placed = tuple[str, str]  # the class, function or line of code that a sentence describes; the sentence
+Placed = tuple[str, str]  # the class, function or line of code that a sentence describes, and the sentence
 
 
 def of_text(text: str) -> Iterator[str]:
@@ -33,7 +33,7 @@ def of_text(text: str) -> Iterator[str]:
 
 
 def of_page(text: str) -> Iterator[Placed]:
-    """Yield the sentences of a Markdown page, without code blocks and tables; their place is the heading."""
+    """Yield the sentences of a Markdown page with their headings, without code blocks and tables."""
     heading = ""
     for paragraph in re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE).split("\n\n"):
         if paragraph.startswith("#"):
@@ -71,7 +71,7 @@ def _of_node(node: ast.AST, name: str) -> Iterator[Placed]:
 
 
 def of_message(value: ast.expr) -> str:
-    """Return the text of a string, with `{…}` for each value in it; empty for other expressions."""
+    """Return the text of a string, with `{…}` for each value in it; "" for other expressions."""
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return value.value
     if isinstance(value, ast.JoinedStr):
@@ -108,7 +108,7 @@ def main() -> None:
     """Print the drawn sentences with their places."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=46, help="seed of the draw (46)")
-    parser.add_argument("--count", type=int, default=100, help="number of sentences (100)")
+    parser.add_argument("--count", type=int, default=100, help="number of sentences (default: 100)")
     options = parser.parse_args()
     known = list(sentences())
     for number, (file, place, sentence) in enumerate(Random(options.seed).sample(known, options.count), 1):

@@ -1,4 +1,4 @@
-"""Answers as attrs classes: their shape, the meaning of their fields, and their plain values."""
+"""Tests of answers as attrs classes: their shape, the documentation of their fields, and their plain values."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

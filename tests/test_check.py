@@ -1,4 +1,4 @@
-"""kschedd check for a pull request: pods that fit, pods that do not with their remedies, and displaced pods."""
+"""Tests of kschedd check for a pull request: pods that fit, pods that do not, their remedies, and displaced pods."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def _deployment(cpu: str, replicas: int = 2, **spec: Any) -> Raw:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Path:
-    """Two nodes of 4 CPUs, on each a pod of 2 of a ReplicaSet that the dump does not have."""
+    """Two nodes of 4 CPUs, each with a pod of 2 CPUs whose ReplicaSet is missing in the dump."""
     labels = {"app": "web", "pod-template-hash": "abc"}
     pods = [pod(f"web-{n}", 10 + n, f"n{n + 1}", cpu="2", owner=WEB, labels=labels) for n in range(2)]
     gold = kept(
@@ -72,7 +72,7 @@ def test_who_has_to_move_is_said(cluster: Path, capsys: pytest.CaptureFixture[st
 def test_who_loses_its_place_is_said(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _check(cluster, _deployment("3", replicas=2, priorityClassName="gold"), form="json") == 1
     reported = json.loads(capsys.readouterr().out)
-    assert len(reported["unplaced"]) == 2  # the successors of those that were preempted
+    assert len(reported["unplaced"]) == 2  # the replacements of the preempted pods
     assert all(one["pod"].startswith("default/web-abc-") and not one["new"] for one in reported["unplaced"])
     assert sum(one["change"] == "placed" for one in reported["pods"]) == 2
 
@@ -164,7 +164,7 @@ def _limited(namespace: str, replicas: int) -> list[Raw]:
 
 @pytest.fixture
 def broken(cluster: Path) -> Path:
-    """Add a Deployment elsewhere that has long been at the limit of its quota to the same cluster."""
+    """Add a Deployment that has reached its quota, in another namespace, to the same cluster."""
     items = json.loads(cluster.read_text())["items"]
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*items, *_limited("other", 2)]}))
     return cluster

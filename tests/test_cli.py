@@ -1,4 +1,4 @@
-"""The command line itself: what it refuses, what it imports, and that errors end it with the right status."""
+"""Tests of the command line itself: rejected input, imported modules, and the exit status after an error."""
 
 import io
 import subprocess
@@ -211,7 +211,7 @@ def test_color(when: str, environment: dict[str, str], colored: bool, monkeypatc
 
 
 class InterruptedImport:
-    """Raises KeyboardInterrupt while this module is being imported."""
+    """An object that raises KeyboardInterrupt while this module is being imported."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "kschedd.cli":

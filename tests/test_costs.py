@@ -1,4 +1,4 @@
-"""Requests cost at most n log n of their size, whichever part of them is long."""
+"""Tests that requests cost at most n log n of their size, whichever part of them is long."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -35,7 +35,7 @@ def labels(size: int) -> dict[str, str]:
 
 
 def selecting(text: Callable[[int], str]) -> Callable[[int], Work]:
-    """Measure parsing a selector of this many terms and testing it on an object that matches and one that does not."""
+    """Measure parsing a selector of this many terms, and evaluating it for a matching and another object."""
 
     def work(size: int) -> Work:
         def select() -> None:
@@ -124,7 +124,7 @@ def moves(size: int) -> list[dict[str, Any]]:
 
 
 def patched_containers(size: int) -> Work:
-    """Each container of a Deployment is changed."""
+    """Change each container of a Deployment."""
     store = Store(now=Clock())
     store.create(workload("Deployment", "a"))
     store.patch("Deployment", "default", "a", containers(size))
@@ -280,7 +280,7 @@ def test_a_patch_that_doubles_its_outcome_is_refused_before_it_costs_much() -> N
 
 
 def bomb(levels: int) -> str:
-    """YAML whose aliases stand for 9 ** `levels` values."""
+    """Return YAML whose aliases stand for 9 ** `levels` values."""
     text = "k0: &k0 [x,x,x,x,x,x,x,x,x]\n"
     for number in range(1, levels):
         text += f"k{number}: &k{number} [{','.join([f'*k{number - 1}'] * 9)}]\n"
@@ -337,7 +337,7 @@ def test_a_long_selector_that_is_stored_has_been_parsed_where_it_was_validated()
 
 
 def test_texts_of_many_digits_are_read_once() -> None:
-    """A pattern that backtracked over the digits for each digit would not finish."""
+    """Terminate quickly, without backtracking over the digits for each digit."""
     digits = "0" * 300_000
     assert quantity_error(f"{digits}x").startswith("quantities must match")
     assert quantity_error(f"{digits}.{digits}x").startswith("quantities must match")

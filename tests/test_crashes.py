@@ -1,8 +1,7 @@
-"""The daemon is killed repeatedly while clients write, read and watch.
+"""Tests of a daemon that is killed repeatedly while clients write, read and watch.
 
-After each start: every write that was answered is there, nothing that was seen is gone, and no version means something
-else than it did. KSCHEDD_CRASHES=330 has it killed so often at any moment; `python -m tests.bench.crashes` does it
-thousands of times.
+After each start, every acknowledged write exists, no event that a client saw is lost, and no version is reused.
+KSCHEDD_CRASHES sets the number of kills at random moments; `python -m tests.bench.crashes` makes thousands.
 """
 
 import os
@@ -31,7 +30,7 @@ class EventListener:
     """All events that any client received, from all daemons."""
 
     events: dict[int, tuple[str, str, str]] = attrs.field(factory=dict)  # by version: type, name, number
-    numbers: dict[str, int] = attrs.field(factory=dict)  # the highest that was seen or answered, by object
+    numbers: dict[str, int] = attrs.field(factory=dict)  # the highest number that a client saw or wrote, by object
     answers: int = 0
 
     def event(self, item: dict[str, Any]) -> None:
@@ -90,14 +89,15 @@ async def until_lost(path: Path, work: Any) -> None:
 
 
 async def check(path: Path, event_listener: EventListener, since: int, patience_s: float = _PATIENCE_S) -> int:
-    """Ask the daemon that was started after; the version that it is at."""
+    """Check the daemon that was started afterwards; return its current version."""
     async with Client.connect(path) as client:
         found = await client.call("objects.list", kind="ConfigMap")
         there = {raw["metadata"]["name"]: int(raw["data"]["number"]) for raw in found["items"]}
         for name, number in event_listener.numbers.items():
             assert there[name] >= number, f"{name} went back"
         latest: int = found["resource_version"]
-        expected = {version for version in event_listener.events if version > since}  # it ends when all have come again
+        # the watch ends when all of them have arrived
+        expected = {version for version in event_listener.events if version > since}
         assert all(version <= latest for version in expected), "a version went back"
         versions = {int(raw["metadata"]["resourceVersion"]): raw for raw in found["items"]}
         expected |= {version for version in versions if version > since}
@@ -115,14 +115,14 @@ async def check(path: Path, event_listener: EventListener, since: int, patience_
 
 @attrs.define(eq=False)
 class Run:
-    """Knowledge of the clients over all daemons; versions after `since` are compared with the next daemon."""
+    """The observations of the clients over all daemons; versions after `since` are compared with the next daemon."""
 
     daemons: Server
     patience_s: float = _PATIENCE_S
     listener: EventListener = attrs.field(factory=EventListener)
     since: int = 0
     seen: int = 0  # events up to `since`
-    resumed: int = 0  # how often the events were still kept
+    resumed: int = 0  # how often a watch could resume
 
     @property
     def path(self) -> Path:
@@ -141,12 +141,12 @@ class Run:
                 daemon.close()
 
     async def end(self) -> None:
-        """One more daemon, which is not used."""
+        """Start and check one more daemon."""
         daemon = self.daemons.start()
         assert daemon is not None
         try:
             await self.check()
-            # Nothing is waited for that came before, though nobody of now has seen it.
+            # Earlier events need not arrive, although no client of this daemon has seen them.
             before = self.since
             await self.check()
             assert self.since == before
@@ -154,7 +154,7 @@ class Run:
             daemon.close()
 
     async def check(self) -> None:
-        """Hold the daemon against what was seen; what is no longer kept of events is not asked for."""
+        """Compare the daemon with the observations; events that it no longer keeps are not requested."""
         try:
             latest = await check(self.path, self.listener, self.since, self.patience_s)
         except* RpcError as refused:
@@ -172,7 +172,7 @@ class Run:
         self.listener.events.clear()
 
     async def use(self, daemon: Daemon, chance: random.Random, by_itself: bool) -> None:
-        """Run all clients, and kill the daemon meanwhile, unless it ends itself."""
+        """Run all clients, and kill the daemon meanwhile, unless it kills itself."""
         path, listener = self.path, self.listener
         enough = listener.answers + chance.randrange(1, 25)
         start = 1 + max(listener.numbers.values(), default=0)
@@ -192,7 +192,7 @@ class Run:
 
 
 def drawn(number: int, chance: random.Random) -> tuple[str, int]:
-    """Return the point at which a daemon ends itself, and the number of times it must reach it."""
+    """Return the point at which a daemon kills itself, and the number of times it must reach it."""
     point = POINTS[number % len(POINTS)]
     if point in STARTING.values():
         return point, 1

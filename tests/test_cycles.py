@@ -32,7 +32,7 @@ async def test_the_refusal_of_a_query_is_freed_when_its_asker_is_done_with_it() 
         reply.publish()
         try:
             await reply.value()
-        except ApiError as refused:  # and not by pytest.raises, which keeps it
+        except ApiError as refused:  # instead of pytest.raises, which would keep the exception
             return weakref.ref(refused)
         raise AssertionError("there is no such node")
 

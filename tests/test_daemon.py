@@ -1,4 +1,4 @@
-"""The daemon as a process: started, spoken to in bytes, given bad input, stopped, killed."""
+"""Tests of the daemon as a process: its start, requests as bytes, invalid input, stop and kill."""
 
 import os
 import signal
@@ -59,7 +59,7 @@ async def listed(client: Client, kind: str, what: Callable[[dict[str, Any]], Any
 
 
 async def running_pods(client: Client, many: int) -> list[str]:
-    """Wait until so many pods run; their nodes."""
+    """Wait until this many pods run; return their nodes."""
     with trio.fail_after(90):
         async with client.subscribe("objects.watch", kind="pods") as changes:
             while True:
@@ -75,7 +75,7 @@ def test_a_daemon_whose_log_nobody_reads_goes_on(tmp_path: Path) -> None:
     assert child.stderr is not None
     assert b"started" in child.stderr.readline()
     child.stderr.close()
-    child.send_signal(signal.SIGTERM)  # it logs the signal, and that it is stopping
+    child.send_signal(signal.SIGTERM)  # it logs the signal and the stop
     assert child.wait(20) == 0
 
 
@@ -175,9 +175,9 @@ async def test_clients_that_misbehave_disturb_nobody(options: DaemonOptions) -> 
             with trio.fail_after(90):
                 assert b"protocol_error" in await stream.receive_some(4096)
         large = [node(f"n{number}") for number in range(300)]
-        async with await trio.open_unix_socket(path) as stream:  # vanishes while it is served
+        async with await trio.open_unix_socket(path) as stream:  # disconnects during the request
             await stream.send_all(msgpack.packb([0, 1, "objects.apply", [large]]))
-        async with await trio.open_unix_socket(path) as stream:  # vanishes in the middle of a message
+        async with await trio.open_unix_socket(path) as stream:  # disconnects within a message
             await stream.send_all(msgpack.packb([0, 1, "objects.apply", [large]])[:1000])
         with pytest.raises(RpcError, match=r'no method "objects\.aply"; did you mean "objects\.apply"'):
             await client.call("objects.aply")
@@ -222,7 +222,7 @@ async def test_a_bug_in_an_actor_stops_the_daemon_with_its_traceback(
                 async with Client.connect(path) as client:
                     await client.call("objects.apply", [node()])
             except Exception:
-                pass  # the daemon may be gone before it answers
+                pass  # the daemon may have ended before it answers
     assert statuses == [BUG]
     assert not path.exists()
     log = capsys.readouterr().err

@@ -16,7 +16,7 @@ class Cyclic:
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """Begin and end without garbage, whatever other tests have left."""
+    """Collect garbage before and after the test."""
     gc.collect()
     yield
     gc.enable()
@@ -75,9 +75,9 @@ def test_who_has_no_collection_has_none_afterwards() -> None:
 
 @pytest.fixture
 def in_small_portions() -> Iterator[None]:
-    """Configure the garbage collector as the daemon does, but let a collection begin after 20 objects."""
+    """Configure the garbage collector as the daemon does, but start a collection after 20 objects."""
     before = gc.get_threshold()
-    gc.freeze()  # what other tests left would count as old
+    gc.freeze()  # garbage of other tests would count as old
     gc.collect()
     tune_gc()
     gc.set_threshold(20, *gc.get_threshold()[1:])
@@ -106,7 +106,7 @@ def test_they_are_freed_too_where_copies_are_made_again_and_again(monkeypatch: p
 
 @pytest.fixture
 def daemons(monkeypatch: pytest.MonkeyPatch) -> Iterator[FullCollections]:
-    """Run the collections of a daemon in portions of 200 objects, with a clock that does not advance."""
+    """Run a daemon's collections in steps of 200 objects, with a clock that does not advance."""
     monkeypatch.setattr(garbage_collection, "_YOUNG", 200)
     with FullCollections(cpu_s=lambda: 10.0) as collections:
         yield collections
@@ -174,7 +174,7 @@ def test_when_everything_is_looked_at(idle_s: float, since_s: float, due: bool) 
     with FullCollections(cpu_s=lambda: next(now)) as collections:
         collections.collect_all()  # which takes half a second
         collections.made = max(300_000, gc.get_freeze_count())
-        collections.looked_at = collections.made  # as much again: it will take a second
+        collections.looked_at = collections.made  # the next collection of the same size will take a second
         assert collections.due(idle_s) is due
 
 

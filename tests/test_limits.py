@@ -1,4 +1,4 @@
-"""The daemon's limits: set on the command line, enforced, and reported with their current use."""
+"""Tests of the daemon's limits: set on the command line, enforced, and reported with their current use."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""requirements.lock has every dependency that pyproject.toml names, in a version that it allows, with hashes."""
+"""Tests that requirements.lock has every dependency of pyproject.toml with hashes, in a permitted version."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""The meter counts every kind of iteration over a container by item, and restores the functions."""
+"""Tests that the meter counts the items of every kind of iteration over a container, and restores the functions."""
 
 import importlib
 import sys

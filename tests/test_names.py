@@ -1,4 +1,4 @@
-"""One word means one thing in the whole program: no two public classes share a name, and retired words do not occur."""
+"""Tests that no two public classes share a name, and that retired words do not occur."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ def test_no_two_public_classes_share_a_name() -> None:
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
-# What Kubernetes or the field calls otherwise, and was renamed for that. None is to come back as a part of a name.
+# Words that were replaced by Kubernetes' or the field's terms. No name may contain them.
 RETIRED = frozenset(
     """
     complain crowd crowded crowds desk errand errands followers furnish happening happenings homeless indifferent intake
@@ -46,7 +46,7 @@ def _identifiers(tree: ast.AST) -> Iterator[str]:
 
 
 def _parts(identifier: str) -> set[str]:
-    """Its words, split at underscores and camel humps, in lower case."""
+    """Return the words of the name in lower case, split at underscores and capitals."""
     return {part.lower() for part in PART.findall(identifier)}
 
 

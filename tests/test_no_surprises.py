@@ -1,7 +1,7 @@
-"""The code neither evaluates text, nor unpickles, nor starts shells, as its calls show.
+"""Tests that the code neither evaluates text, nor unpickles, nor starts shells.
 
-Two modules are left out, by what they are for: one runs the plugin files that the user names, and one pickles what goes
-between the daemon and worker processes of its own, over pipes that nobody else has.
+Two modules are excluded: one runs the plugin files that the user names, and one pickles messages between the daemon and
+its own worker processes, over private pipes.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Faults of objects: noted once for each reason, tried again ever later, struck off when all is well."""
+"""Tests of faults of objects: logged once per reason, retried with a growing delay, and removed on success."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -9,7 +9,7 @@ WEB = ObjectRef("Deployment", "default", "web")
 
 
 class Work:
-    """Work that raises `fails` as long as it is set."""
+    """Work that raises the exception in `fails` while it is set."""
 
     def __init__(self) -> None:
         self.fails: Exception | None = ValueError("odd")

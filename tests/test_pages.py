@@ -1,7 +1,7 @@
-"""The pages of docs/ that walk through something: their screens are what the commands print, in virtual time.
+"""Tests that the screens in pages of docs/ equal the output of the commands in them, in virtual time.
 
-KSCHEDD_REWRITE_SCENARIOS=1 writes the pages anew; the difference is for review. In the REPL, at a terminal:
-tests/repl/test_pages.py.
+KSCHEDD_REWRITE_SCENARIOS=1 rewrites the pages; review the difference. tests/repl/test_pages.py tests them in the REPL
+at a terminal.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The pages about the rooms name all of them, in the order in which they may import each other."""
+"""Tests that the pages about the rooms name all of them, in the order in which they may import each other."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Which signals end the daemon, and which only have it read its files again."""
+"""Tests of the signals that end the daemon, and of those that make it reload its files."""
 
 import os
 import pty
@@ -35,7 +35,7 @@ def test_a_hang_up_that_somebody_sends_is_no_end(terminal: bool) -> None:
     answer, out = os.pipe()
     held, there = pty.openpty() if terminal else (-1, -1)
     command = [sys.executable, "-c", PROGRAM, str(out)]
-    if terminal:  # which becomes the controlling one of a new session
+    if terminal:  # which becomes the controlling terminal of a new session
         command = [sys.executable, "-c", TAKES_THE_TERMINAL, str(there), *command]
     child = subprocess.Popen(command, pass_fds=[out, *([there] if terminal else [])], start_new_session=True)
     os.close(out)

@@ -34,7 +34,7 @@ percentageOfNodesToScore: {percentage}
 
 @attrs.frozen(eq=False)
 class Systemd:
-    """A socket that hears what systemd would."""
+    """A socket that receives notifications in systemd's place."""
 
     path: Path
     socket: Any
@@ -54,7 +54,7 @@ async def systemd(folder: Path) -> AsyncIterator[Systemd]:
 
 @pytest.fixture(autouse=True)
 def hang_ups_are_heeded() -> Iterator[None]:
-    """Also where these tests run under nohup, and a daemon would leave them unheeded."""
+    """Enable SIGHUP, which a daemon ignores if these tests run under nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -84,7 +84,7 @@ async def percentage(client: Client) -> int:
 
 
 async def in_a_daemon(options: DaemonOptions, monkeypatch: pytest.MonkeyPatch, folder: Path, use: Any) -> list[str]:
-    """Run `use` with a client of a daemon that systemd has started; the last that systemd heard."""
+    """Run `use` with a client of a daemon started as by systemd; return the last notification."""
     async with systemd(folder) as heard:
         monkeypatch.setenv("NOTIFY_SOCKET", str(heard.path))
         async with trio.open_nursery() as nursery:
@@ -101,7 +101,7 @@ async def run_in_order(options: DaemonOptions, task_status: trio.TaskStatus[Path
 
 
 async def reload(heard: Systemd) -> str:
-    """SIGHUP, and what systemd hears once all is read; the status."""
+    """Send SIGHUP; return the notifications until the reload is complete, and the status."""
     os.kill(os.getpid(), signal.SIGHUP)
     first, clock = await heard.heard()
     assert first == "RELOADING=1"

@@ -1,4 +1,4 @@
-"""Values on the hot path: cheaper than those of attrs, and otherwise like them."""
+"""Tests of values on the hot path, which are cheaper than those of attrs, and otherwise behave like them."""
 
 from typing import Any
 

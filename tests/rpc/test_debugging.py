@@ -1,4 +1,4 @@
-"""The debugger over the socket: programs that stop a daemon, change its state, and disconnect; virtual time."""
+"""Tests of the debugger over the socket: clients that stop a daemon, change its state, and disconnect; virtual time."""
 
 import os
 from collections.abc import AsyncIterator
@@ -56,7 +56,7 @@ class Debugged:
             await self.call(client, "objects.apply", manifests=list(raws))
 
     async def state_is(self, stopped: bool) -> Any:
-        """Wait until scheduling is stopped, or runs; the state."""
+        """Wait until scheduling is stopped, or runs; return the state."""
         async with Client.connect(self.path) as client:
             with trio.fail_after(60):
                 async with client.subscribe("debug.watch") as states:
@@ -96,7 +96,7 @@ async def test_another_program_stops_looks_changes_and_lets_go_on(debugged: Debu
         assert status["stopped_at"]["plugin"] == "NodeResourcesFit"
         where = await debugged.call(client, "debug.where")
         assert where["attempt"]["left"]["count"] == 2
-        await debugged.create(pod("meanwhile"))  # the store and all else go on
+        await debugged.create(pod("meanwhile"))  # the store and all other components continue
         forced = await debugged.call(client, "debug.force", node="n2")
         assert forced == {"pod": "default/web", "node": "n2", "reasons": []}
         await debugged.call(client, "debug.break_delete", id=made["id"])
@@ -208,7 +208,7 @@ async def test_one_call_runs_up_to_something_and_waits_for_it(debugged: Debugged
 @pytest.mark.parametrize("rounds", range(10))
 async def test_a_run_that_is_interrupted_at_any_moment_has_ended(debugged: Debugged, rounds: int) -> None:
     async with Client.connect(debugged.path) as client, trio.open_nursery() as nursery:
-        await debugged.call(client, "time.set_speed", speed=1)  # in virtual time it ends where nothing is due
+        await debugged.call(client, "time.set_speed", speed=1)  # in virtual time, running ends when nothing is due
         await debugged.call(client, "debug.pause")
 
         async def run() -> None:

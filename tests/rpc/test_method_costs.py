@@ -1,4 +1,4 @@
-"""Every method of the table costs at most n log n of each of its parameters, or refuses it."""
+"""Tests that every method costs at most n log n of the length of each parameter, or rejects the parameter."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -99,7 +99,7 @@ PLAIN: Final[dict[str, Any]] = {
 
 
 def at_length(param: Param) -> list[Callable[[int], Any]]:
-    """Return the makers of long values of this parameter, of those that its type allows."""
+    """Return functions that make long values of the types that this parameter accepts."""
     by_type: list[Callable[[int], Any]] = [
         lambda n: "a" * n,
         lambda n: ",".join(f"k{number}" for number in range(n)),
@@ -130,7 +130,7 @@ def walk() -> Iterator[Any]:
 
 
 class Services:
-    """A client's services without a session. Instead of in threads the work is done at once, so that it is counted."""
+    """A client's services without a session. Work for threads is done in this thread, so that it is counted."""
 
     def __init__(self, methods: dict[str, Method]) -> None:
         self.turns, self.workers, self.methods = Turns(), AtOnce(), methods
@@ -145,7 +145,7 @@ class Services:
 
 
 class Sink:
-    """A stream whose client reads all that is sent."""
+    """A stream whose client reads all items."""
 
     id: Final = 1
 
@@ -162,15 +162,15 @@ class Sink:
 
 
 async def fed(feed: StreamProducer, sink: Sink) -> None:
-    """Fill a stream; a feed that refuses has a cost, too."""
+    """Fill a stream; a feed that raises an error has a cost, too."""
     with suppress(KscheddError):
         await feed(sink)
 
 
 async def cost(name: str, param: str, which: int, size: int) -> int:
-    """Return the cost until the call is answered and nothing follows from it.
+    """Return the cost until the call is answered and all work caused by it is done.
 
-    A stream that the call opens is read as well, and objects change meanwhile.
+    If the call opens a stream, it is read while objects change.
     """
     async with (
         cluster_actors(controllers=embedded_controllers(), seed=7) as cluster,
@@ -191,7 +191,7 @@ async def cost(name: str, param: str, which: int, size: int) -> int:
             return Sink.id
 
         with counting() as counted:
-            with suppress(KscheddError), trio.move_on_after(5):  # a refusal has a cost, too
+            with suppress(KscheddError), trio.move_on_after(5):  # a rejection has a cost, too
                 services = cast(ClientServices, Services(methods))
                 args = bind(name, method.params, [given])
                 await method.handler(Call(name, args, "test", services, open_stream))
@@ -221,9 +221,9 @@ async def test_streams_are_read_when_costs_are_counted(autojump_clock: trio.test
 async def test_twice_the_parameter_costs_at_most_little_more_than_twice(
     autojump_clock: trio.testing.MockClock, name: str, param: str, which: int
 ) -> None:
-    await cost(name, param, which, 10)  # imports, and caches of what is the same in all
+    await cost(name, param, which, 10)  # fills caches and imports modules
     small = await cost(name, param, which, SIZE)
-    for _ in range(4):  # what happens once in a while, such as a sample of the metrics, may happen within one of them
+    for _ in range(4):  # periodic work, such as a sample of the metrics, may run during one of the repetitions
         large = await cost(name, param, which, 2 * SIZE)
         if large <= GROWTH * small + APART:
             return

@@ -1,4 +1,4 @@
-"""Every method over a socket, against a cluster that works."""
+"""Tests of every method over a socket, with a running cluster."""
 
 import json
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ class Hold:
 
 
 class Talk:
-    """A client and the cluster behind the socket it talks to."""
+    """A client and the cluster behind its socket."""
 
     def __init__(self, client: Client, cluster: LiveCluster, daemon: DaemonState) -> None:
         self.client, self.cluster, self.daemon = client, cluster, daemon
@@ -73,7 +73,7 @@ async def test_a_cluster_from_manifest_to_explanation(talk: Talk) -> None:
     listed = await talk("objects.list", kind="pods", field_selector="spec.nodeName=n1")
     assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]
 
-    # The event of the pod's new condition has come round to the queue.
+    # The queue has received the event of the pod's new condition.
     await comes_to(talk.cluster.queue, _has_condition, True)
     queued = await talk("queue.list")
     assert queued["counts"]["unschedulable"] == 1
@@ -199,7 +199,8 @@ async def test_a_watch_sends_the_fields_that_are_asked_for(talk: Talk) -> None:
 
 
 async def test_a_watch_with_pauses_sends_of_each_object_the_latest(talk: Talk) -> None:
-    # The first batch is whatever was there when the stream began; all that happens in the pause after it is one batch.
+    # The first batch has the objects that exist when the stream begins; all later changes within the pause are one
+    # batch.
     async with talk.client.subscribe("objects.watch", kind="nodes", interval_s=60) as changes:
         await talk("objects.apply", manifests=[node("first")])
         assert _change(await anext(changes)) == ("ADDED", "first")
@@ -310,7 +311,7 @@ async def test_single_objects_are_made_replaced_and_edited(talk: Talk) -> None:
 
 
 async def _counts(cluster: LiveCluster, task_status: trio.TaskStatus[set[int]]) -> None:
-    """Record the number of pods whenever the store has time to answer."""
+    """Record the number of pods whenever the store is idle."""
     seen: set[int] = set()
     task_status.started(seen)
     while True:
@@ -466,7 +467,7 @@ async def test_a_short_list_takes_no_turn_among_long_ones(talk: Talk) -> None:
     await talk("objects.apply", manifests=made[1:])
     assert await few("ConfigMap")
     assert turns.slices == 0
-    assert not await few("Event")  # the scheduler's are elsewhere
+    assert not await few("Event")  # the scheduler's Events are in another log
     await talk("objects.apply", manifests=made[0])
     assert not await few("ConfigMap")
     assert await few("Node")

@@ -16,7 +16,7 @@ from kschedd.rpc.sessions.listener import unix_listener
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No socket path given and no runtime directory: the directory for temporary files is what is left."""
+    """Check that the folder for temporary files is used without a socket path and a runtime folder."""
     monkeypatch.delenv("KSCHEDD_SOCKET", raising=False)
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -25,7 +25,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def make_directory(path: Path, mode: int) -> None:
     path.mkdir()
-    path.chmod(mode)  # mkdir's own is cut by the umask
+    path.chmod(mode)  # mkdir applies the umask to the mode
 
 
 def mode_of(path: Path) -> int:

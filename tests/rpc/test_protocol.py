@@ -176,7 +176,7 @@ def test_64_levels_of_params_are_taken() -> None:
 
 @pytest.mark.parametrize("chunk", [1, 100, 100_000])
 def test_a_message_of_small_parts_is_bounded_as_a_whole(chunk: int) -> None:
-    # 40 strings of 60 bytes: each within its limit, together over that of a message.
+    # 40 strings of 60 bytes: each within its limit, their sum above the limit of a message.
     data = encode_request(1, "apply", ["x" * 60] * 40)
     connection = Connection(SMALL)
     events = [e for i in range(0, len(data), chunk) for e in connection.receive(data[i : i + chunk])]
@@ -249,7 +249,7 @@ def test_no_bytes_whatever_raise_anything(chunks: list[bytes]) -> None:
 
 
 def in_slices(frame: Frame) -> tuple[int, Event]:
-    """Unpack the frame in slices; return the number of times that it yielded, and the event."""
+    """Unpack the frame in slices; return the number of yields, and the event."""
     turns = 0
     work = unpack_in_slices(frame, FROM_CLIENTS)
     while True:
@@ -266,7 +266,7 @@ def test_a_large_message_is_left_to_be_unpacked_in_slices() -> None:
     assert isinstance(frame, Frame)
     turns, event = in_slices(frame)
     assert event == RpcRequest(1, "apply", [pods])
-    assert turns >= len(frame.data) // SLICE + 40_000 * 15 // 20_000  # and some to look at 40,000 maps
+    assert turns >= len(frame.data) // SLICE + 40_000 * 15 // 20_000  # and further slices for inspecting 40,000 maps
 
 
 @pytest.mark.parametrize("brackets", [b"\x90", b"\x80"])

@@ -1,4 +1,7 @@
-"""The methods that change state, which read-only users may not call. Undeclared methods are rejected too."""
+"""Tests that read-only users cannot call methods that change state.
+
+A method without a declaration counts as changing state.
+"""
 
 from typing import cast
 

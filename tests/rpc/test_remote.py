@@ -1,4 +1,4 @@
-"""The listener on TCP, on a real loopback port: accepted and rejected clients, and the effect on other clients."""
+"""Tests of the TCP listener on a real loopback port: accepted and rejected clients, and the effect on other clients."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ TOKENS = f"sesame,ali,1\nlooker,eve,2,{READ_ONLY}\n"
 
 @attrs.define(eq=False)
 class Knocks:
-    """The listener's log, which counts connections."""
+    """A log of the listener that counts connections."""
 
     count: int = 0
     _lot: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
@@ -96,7 +96,7 @@ class Open:
         return await self.opened.enter_async_context(await trio.open_tcp_stream("127.0.0.1", self.port))
 
     async def raw(self) -> Raw:
-        """Return a connection that has completed its handshake and has sent nothing yet."""
+        """Return a connection that has completed its handshake and has sent no message yet."""
         stream: Any = await self.plain()
         if self.authority is not None:
             context = ssl.create_default_context()
@@ -313,5 +313,5 @@ async def test_on_the_unix_socket_one_is_who_the_system_says(tmp_path: Path) -> 
 
 
 def test_msgpack_is_what_the_documentation_says() -> None:
-    """The first message, byte by byte, for authors of clients."""
+    """Check the first message byte by byte, for authors of clients."""
     assert msgpack.unpackb(_authenticate("t")) == [0, 1, "rpc.authenticate", [{"token": "t"}]]

@@ -1,4 +1,4 @@
-"""Bytes that wait for clients are counted, each client's and all of them; large messages are encoded while sent."""
+"""Tests that the bytes waiting for each client and for all clients are counted, and large messages sent in slices."""
 
 from collections.abc import Iterator
 
@@ -113,6 +113,6 @@ async def test_a_response_goes_out_at_once_while_nothing_waits_before_it(nursery
     box.answer(b"in part ")
     box.answer(b"after it ")
     assert (socket.taken, box.held) == (b"at once in", 6 + 9)
-    box.make_room()  # what is sent in part is not dropped
+    box.make_room()  # a partly sent message is not dropped
     assert await there.receive_some(1000) == b" part "
     box.close()

@@ -1,4 +1,4 @@
-"""Handwritten bytes that are sent to a server on a real Unix socket, in real time."""
+"""Tests of a server on a real Unix socket that receives bytes written by hand, in real time."""
 
 import os
 import socket
@@ -30,7 +30,7 @@ async def _echo(call: Call) -> Any:
     return call["value"]
 
 
-ECHO = Method("echo", _echo, (Param("value"),), doc="Gives back its parameter.")
+ECHO = Method("echo", _echo, (Param("value"),), doc="Return the parameter.")
 
 
 class PodGoneError(KscheddError):
@@ -445,7 +445,7 @@ async def test_the_built_in_methods(serve) -> None:
     ]
     assert methods[0] == {
         "name": "echo",
-        "doc": "Gives back its parameter.",
+        "doc": "Return the parameter.",
         "params": [{"name": "value", "type": "any", "required": True, "doc": ""}],
         "returns": "",
         "writes": True,
@@ -538,7 +538,7 @@ def endless(ended: trio.Event) -> Method:
 
         return {"stream": call.open_stream(feed)}
 
-    return Method("endless", open_, doc="Opens a stream that never says anything.")
+    return Method("endless", open_, doc="Open a stream without items.")
 
 
 async def test_a_stream_can_be_cancelled(serve) -> None:
@@ -602,7 +602,7 @@ async def test_a_slow_reader_of_a_stream_is_felt_by_its_feed_and_loses_nothing(s
     await raw.send(msgpack.packb([0, 1, "count", [0, 10_000]]))
     await raw.message()
     await trio.testing.wait_all_tasks_blocked(0.05)
-    # 50 MB are to be sent; what fits into the socket and the outbox is far less.
+    # 50 MB are to be sent; the socket and the outbox hold far less.
     assert 0 < len(sent) < 1000
     numbers = [(await raw.message())[2][2]["n"] for _ in range(5000)]
     assert numbers == list(range(5000))
@@ -661,7 +661,7 @@ async def test_what_is_not_read_is_not_encoded_either(serve) -> None:
     raw = await served.raw()
     await raw.send(b"".join(msgpack.packb([0, number, "big", []]) for number in range(1, 65)))
     await trio.testing.wait_all_tasks_blocked(0.05)
-    assert requests <= 8  # those that run, and those whose answers are on their way
+    assert requests <= 8  # the running requests, and those whose answers are being sent
     assert sorted([(await raw.message())[1] for _ in range(64)]) == list(range(1, 65))
     assert requests == 64
 

@@ -132,7 +132,7 @@ def test_time_passes_only_when_it_is_told_to(tmp_path: Path) -> None:
 
 
 def test_a_rejected_pod_whose_nomination_is_cleared_is_tried_again_at_once(scenario: ScenarioCluster) -> None:
-    # Since 1.35 a waiting pod's status has its node; a plugin that registers no events hears of every update.
+    # Since 1.35 a waiting pod's status has its node; a plugin without registered events gets every update.
     assert scenario.do("reject held", "") == "pod/default/held rejected\n"
     assert scenario.do("advance 2s", "") == ""
     assert "58s" in scenario.do("waiting", "")

@@ -1,6 +1,6 @@
-"""Scenario files pass, and how they are read, run and rewritten.
+"""Tests that scenario files pass, and of reading, running and rewriting them.
 
-KSCHEDD_REWRITE_SCENARIOS=1 writes what comes out into the files, to be looked at as a diff.
+KSCHEDD_REWRITE_SCENARIOS=1 rewrites the files with the current output; review the difference.
 """
 
 import io

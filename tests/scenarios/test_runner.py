@@ -1,4 +1,4 @@
-"""Scenarios as tests: expectations, reports, exit statuses, rewriting, JUnit XML."""
+"""Tests of scenarios as tests: expectations, reports, exit statuses, rewriting, JUnit XML."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""A scheduling driver that is told by hand what happens, and manifests for it."""
+"""A scheduling driver whose events the test delivers, and manifests for it."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -42,7 +42,7 @@ def pod(name: str, *, cpu: str = "1", priority: int = 0, on: str = "", nominated
 
 
 class Driven:
-    """A driver with a queue that is a list: pods are popped in the order in which they are named."""
+    """A driver with a list as its queue: pods are popped in the order in which the test names them."""
 
     def __init__(
         self,
@@ -60,7 +60,8 @@ class Driven:
         }
         config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}, version=version)
         ticks = count()
-        self.metrics = SchedulingMetrics(lambda: next(ticks) / 1000)  # every look at the clock takes a millisecond
+        # each reading of the clock advances it by a millisecond
+        self.metrics = SchedulingMetrics(lambda: next(ticks) / 1000)
         self.machine = SchedulingMachine(config, registry=registry, seed=1, metrics=self.metrics)
         self.driver = SchedulingDriver(self.machine)
         self.objects: dict[tuple[str, str], Object] = {}
@@ -83,7 +84,7 @@ class Driven:
         return QueuedPod(found, found.key, 0, attempts=1)
 
     def attempt(self, name: str) -> AssumedPod | FailedAttempt:
-        """One attempt for that pod; what came before is dropped."""
+        """Make one attempt for the pod; effects requested before are dropped."""
         self.driver.take_effects()
         entry = self.entry(name)
         attempt = self.driver.step(BeginAttempt(entry))
@@ -91,7 +92,7 @@ class Driven:
         return self.driver.step(CompleteAttempt(entry, drive(attempt)), NOW)
 
     def called(self) -> str:
-        """Make the one call of a plugin that the binding cycles wait for; of which plugin."""
+        """Make the plugin call for which the binding cycles wait; return the plugin's name."""
         [wanted] = self.driver.take_effects().calls
         self.driver.step(PluginCalled(wanted.uid, wanted.run()), NOW)
         return wanted.plugin

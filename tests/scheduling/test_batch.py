@@ -1,4 +1,4 @@
-"""OpportunisticBatching: what an attempt leaves to the next, and to which pods."""
+"""Tests of OpportunisticBatching: the results that an attempt stores for the next one, and the pods that use them."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def pod(name: str, app: str = "a", **spec: Any) -> Raw:
 
 
 class Cluster:
-    """Three nodes that take one pod each, the larger the better."""
+    """Three nodes with room for one pod each, the larger with the higher score."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Dry runs of preemption are cached by signature and row, and a cached one equals what would be found now.
+"""Tests that dry runs of preemption, cached by signature and row, equal dry runs made from scratch.
 
-Which rows are tried again is seen where the cache calls `select_victims`.
+Each call of `select_victims` marks a row that is tried again.
 """
 
 from collections.abc import Sequence
@@ -119,7 +119,7 @@ class Cluster:
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the names of the nodes on which victims are selected; tests clear the list."""
+    """Record the names of the nodes on which victims are selected; the test clears the list."""
     names: list[str] = []
 
     def spy(filters: Any, state: Any, preemptor: Pod, rows: list[int], *rest: Any) -> Any:
@@ -131,7 +131,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def full(*names: str, **fields: Any) -> list[Any]:
-    """Nodes with one pod each that takes all of it."""
+    """Return nodes whose only pod uses the whole node."""
     return [*map(node, names), *(pod(f"on-{name}", name, **fields) for name in names)]
 
 
@@ -268,7 +268,7 @@ def test_rows_that_changed_are_tried_together_with_the_first_of_them_that_is_nee
 @settings(max_examples=60, deadline=None)
 @given(st.text("-cv", min_size=1, max_size=40), st.integers(0, 7), st.data())
 def test_candidates_are_those_of_a_visit_node_by_node(kinds: str, wanted: int, data: st.DataObject) -> None:
-    """Each node needs no eviction, evicts without violating a budget (c for calm), or violates a budget."""
+    """Visit nodes that need no eviction, evict without violating a budget (c for calm), or violate one."""
     names = {f"n{number:02}": kind for number, kind in enumerate(kinds)}
     there = [full(name, priority=9 * (kind == "-"), app="y" if kind == "v" else "x") for name, kind in names.items()]
     offset = data.draw(st.integers(0, len(kinds) - 1))
@@ -381,7 +381,7 @@ def test_a_cached_result_equals_a_fresh_one(changes: list[Any]) -> None:
                 nominated[name] = (waiting,)
         else:
             cluster.cache.put(change)
-        for wanted, offset in ((1, number % len(NODES)), (100, 0)):  # of the first some rows are tried beside
+        for wanted, offset in ((1, number % len(NODES)), (100, 0)):  # on the first node, several rows are tried at once
             cached = cluster.dry_run(nominated=nominated, wanted=wanted, offset=offset)
             fresh = cluster.dry_run(nominated=nominated, wanted=wanted, offset=offset, fresh=True)
             assert summary(cached) == summary(fresh)

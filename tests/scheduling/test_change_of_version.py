@@ -1,4 +1,4 @@
-"""Effects of the version on the cache and on attempts: resized pods, nominations after a failure."""
+"""Tests of the Kubernetes version's effects on the cache and on attempts: resized pods, nominations after a failure."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The debugger by itself: when scheduling runs, where breakpoints stop it, and who decides."""
+"""Tests of the debugger alone: when scheduling runs, where breakpoints stop it, and which client controls it."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
-"""Decisions of many pods, compared with a plain search of one pod after the other, and with the limits of nodes.
+"""Tests of decisions about many pods, against a plain search for each pod in turn, and against the nodes' limits.
 
-Nothing here knows how attempts are made: a simulated cluster gets pods, and its decision log is compared. The plain
-search is kube-scheduler's rule for one plugin, NodeResourcesFit, in a few lines. Pods of the other plugins are compared
-with pods that differ in a label that nothing selects, so that no two of them have a template in common.
+The tests use no internals of attempts: they create pods in a simulated cluster and compare its decision log. The plain
+search is kube-scheduler's rule for the plugin NodeResourcesFit. For the other plugins, equal pods are compared with
+pods that differ in an unselected label, and therefore share no template.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _KIBI, _GIBI = 1 << 10, 1 << 30
 
 @attrs.define
 class PlainNode:
-    """A node's amounts in milli-CPU and bytes, and those of the pods on it."""
+    """A node's allocatable milli-CPU and bytes, and the requests of its pods."""
 
     name: str
     cpu: int
@@ -47,7 +47,7 @@ class PlainNode:
         )
 
     def score(self, cpu: int, memory: int) -> int:
-        """Return the score of the strategy LeastAllocated: the mean of the free shares, each cut off to a percent."""
+        """Return the score of the strategy LeastAllocated: the mean of the free percentages, each rounded down."""
         free_cpu = (self.cpu - sum(pod[0] for pod in self.taken) - cpu) * 100 // self.cpu
         free_memory = (self.memory - sum(pod[1] for pod in self.taken) - memory) * 100 // self.memory
         return (free_cpu + free_memory) // 2
@@ -64,10 +64,10 @@ class PlainNode:
 
 @attrs.define
 class PlainSearch:
-    """kube-scheduler's search, one node after the other.
+    """kube-scheduler's search, one node at a time.
 
-    Nodes are visited from where the search before ended, until enough of them fit; the best of these is taken, by its
-    name where several are.
+    The search starts after the last visited node and ends when enough nodes fit; of the best nodes, the first by name
+    is chosen.
     """
 
     nodes: list[PlainNode]
@@ -120,7 +120,7 @@ def _pod(name: str, cpu: int, memory: int, **more: Any) -> dict[str, Any]:
 
 @attrs.define
 class Cluster:
-    """A simulated cluster, and the decisions that its scheduler made."""
+    """A simulated cluster, and its scheduler's decisions."""
 
     engine: Engine
     decided: list[LoggedAttempt] = attrs.field(factory=list)
@@ -135,7 +135,7 @@ class Cluster:
         return cluster
 
     def place(self, raws: Sequence[dict[str, Any]]) -> list[Decision]:
-        """Create the pods at once; return the decisions in their order."""
+        """Create the pods at once; return the decisions in order."""
         before = len(self.decided)
         for raw in raws:
             self.engine.store.create(raw)
@@ -183,7 +183,7 @@ def test_pods_of_few_templates_go_where_a_plain_search_has_each_go(
 @pytest.mark.parametrize("ahead", [0, 1, 60, 104, 105, 106, 300])
 @pytest.mark.parametrize("change", ["node-full", "pod-gone"])
 def test_what_changes_ahead_of_the_next_search_is_seen(change: str, ahead: int) -> None:
-    """After each pod a node changes that lies so many nodes after the one with which the next search begins."""
+    """After each pod, change the node at this distance from the start of the next search."""
     plain = [PlainNode(f"n{number:03}", 4000, 8 * _GIBI, 9) for number in range(700)]
     if change == "pod-gone":
         for node in plain[1::2]:
@@ -248,7 +248,7 @@ def _labeled(node: PlainNode, number: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("shape", list(_SHAPES))
 def test_pods_of_one_template_go_where_pods_go_that_have_no_template_in_common(shape: str) -> None:
-    """In both cases the first half of the pods arrives one by one and the second half at once."""
+    """Create the first half of the pods one by one, and the second half at once, with and without a common template."""
     nodes = [_labeled(PlainNode(f"n{number:03}", 4000, 8 * _GIBI, 6), number) for number in range(700)]
     made = []
     for alike in (True, False):
@@ -278,7 +278,7 @@ def test_pods_of_one_template_go_where_pods_go_that_have_no_template_in_common(s
     ],
 )
 def test_no_node_goes_over_its_number_of_pods(sizes: list[tuple[int, int]], at_once: int) -> None:
-    """Nodes with equal sums of requests have different numbers of pods, and all else is plentiful."""
+    """Nodes with equal sums of requests have different numbers of pods, and no other limit is reached."""
     random, limit = Random(7), 5
     nodes = [PlainNode(f"n{number:02}", 64_000, 256 * _GIBI, limit).raw() for number in range(60)]
     cluster = Cluster.of(nodes, _config(0))

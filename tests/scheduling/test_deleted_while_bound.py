@@ -1,4 +1,4 @@
-"""A pod that is deleted while it is being bound: who may have its place, and when."""
+"""Tests of a pod that is deleted while it is being bound: when its resources are free for other pods."""
 
 import pytest
 
@@ -15,7 +15,7 @@ DELETING = {"deletionTimestamp": "2025-01-01T00:00:00Z", "deletionGracePeriodSec
 
 
 def others_place(run: Driven) -> str:
-    """Return the node that another pod of the same size is scheduled to now, or "" if there is none."""
+    """Return the node to which another pod of the same size is scheduled now, or "" if there is none."""
     run.see(pod("other"))
     outcome = run.attempt("other")
     return "" if isinstance(outcome, FailedAttempt) else outcome.pod.node_name
@@ -24,7 +24,7 @@ def others_place(run: Driven) -> str:
 @pytest.mark.parametrize("how", ["is-being-deleted", "is-gone"])
 @pytest.mark.parametrize(("version", "forgotten"), VERSIONS)
 def test_it_counts_on_its_node_until(version: KubernetesVersion, forgotten: bool, how: str) -> None:
-    """Since v1.35 handleAssumedPodDeletion forgets it at once, and tells the queue of the pod as it was on its node."""
+    """Forget the pod at once since v1.35 (handleAssumedPodDeletion); the queue gets an event of the assigned pod."""
     run = low_in(WaitsForever, version)
     run.driver.take_effects()
     if how == "is-gone":

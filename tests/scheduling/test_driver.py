@@ -1,4 +1,4 @@
-"""The scheduling driver, told by hand what happens: what it wants done then."""
+"""Tests of the effects that the scheduling driver requests after each event."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -177,7 +177,7 @@ def test_a_preemptor_is_handed_back_before_its_victims_are_evicted() -> None:
 
 
 def preempting() -> Driven:
-    """Return a run in which the pod `p` is nominated to the node `n` while its victim is still on it."""
+    """Return a run in which the pod `p` is nominated to the node `n`, whose victim is still running."""
     run = Driven()
     run.see(node(cpu="1"), pod("victim", on="n"), pod("p", priority=9))
     run.attempt("p")
@@ -254,7 +254,7 @@ def test_no_pod_is_tried_while_no_attempt_is_allowed() -> None:
     run.driver.popped.attempts_allowed = 0
     assert (run.driver.popped.take(), run.driver.popped.has_next, run.driver.popped.wanted) == (None, False, 0)
     run.driver.popped.attempts_allowed = 2
-    assert run.driver.popped.wanted == 0  # one waits here to be tried
+    assert run.driver.popped.wanted == 0  # one pod is waiting for an attempt
     assert run.driver.popped.take() is not None
     assert run.driver.popped.wanted == 2
 
@@ -319,7 +319,7 @@ def test_the_queues_head_waits_for_no_attempt_of_the_batch_that_was_popped_befor
 
 
 class Recording:
-    """A plugin of its own kind for each test; notes what is taken back."""
+    """A plugin class for one test, which records calls of Unreserve."""
 
     undone: ClassVar[list[str]]
 
@@ -492,7 +492,7 @@ def test_a_pod_at_permit_leaves_its_node(end: Any, message: str) -> None:
     assert operations(effects) == ["AttemptFailed", "AssumedPodForgotten"]
     left = effects.queue[1]
     assert isinstance(left, AssumedPodForgotten)
-    assert not left.for_itself  # it was rejected, and woken by its own leaving it would come straight back
+    assert not left.for_itself  # it was rejected, so its own removal must not wake it
     [record] = effects.happened
     assert isinstance(record, AttemptRecord)
     assert (record.node, record.of_binding) == ("", True)
@@ -570,7 +570,7 @@ def test_a_plan_that_will_not_be_ready_fails_the_binding_if(word: str, at: float
 
 
 class Binds:
-    """Binds by a plan; what its other methods are told is in `seen`."""
+    """A plugin that binds by a plan; `seen` has the arguments of its other methods."""
 
     name: ClassVar = "Binds"
     seen: ClassVar[list[str]] = []
@@ -591,7 +591,7 @@ def test_a_call_of_an_out_of_tree_plugin_is_a_step_of_its_binding_cycle_alone() 
     [p] = run.driver.take_effects().calls
     run.attempt("q")
     [q] = run.driver.take_effects().calls
-    assert Binds.seen == []  # nobody has been called yet, and another pod has been attempted meanwhile
+    assert Binds.seen == []  # no method was called yet, and another pod has been attempted meanwhile
     run.driver.step(PluginCalled(q.uid, q.run()), NOW)
     [wanted] = run.driver.take_effects().plans
     assert wanted.uid == "uid-q"
@@ -622,7 +622,7 @@ def test_a_binding_that_fails_within_an_attempt_is_undone_after_it() -> None:
 
 
 class RefusesToBind(Binds):
-    """Rejects the pod where its name says: at PreBind or at Bind."""
+    """A plugin that rejects the pod at the extension point in its name: PreBind or Bind."""
 
     name: ClassVar = "RefusesToBind"
 
@@ -635,10 +635,10 @@ class RefusesToBind(Binds):
 
 @pytest.mark.parametrize("name", ["at-pre-bind", "at-bind"])
 def test_a_rejection_after_permit_is_told_as_it_is_and_the_pod_backs_off(name: str) -> None:
-    """RunPreBindPlugins and RunBindPlugins return a rejection unchanged.
+    """Check that RunPreBindPlugins and RunBindPlugins return a rejection unchanged.
 
-    Only errors get the prefix "running PreBind plugin". After Permit no FitError is made of a rejection, so no plugin
-    is blamed, and the pod's own removal does not wake it.
+    Only errors get the prefix "running PreBind plugin". A rejection after Permit is no FitError, so no plugin is
+    recorded for it, and the pod's own removal does not wake it.
     """
     bind = {"disabled": [{"name": "DefaultBinder"}]}
     run = Driven(RefusesToBind, plugins={"multiPoint": {"enabled": [{"name": "RefusesToBind"}]}, "bind": bind})
@@ -670,7 +670,7 @@ def test_a_refused_write_fails_the_binding_and_takes_everything_back() -> None:
 
 
 class SlowToUndo(Recording):
-    """While it takes back, others take the effects that there are, as they do while a plugin is waited for."""
+    """A plugin during whose Unreserve the driver requests effects, as it does while it waits for a plugin."""
 
     name: ClassVar = "SlowToUndo"
     undone: ClassVar[list[str]] = []

@@ -1,10 +1,10 @@
-"""Evaluations change nothing: whether they are kept or made anew, every attempt has the same result.
+"""Tests that attempts with cached evaluations have the same results as attempts without.
 
-Two schedulers look at one cluster while nodes, pods and nominations come, change and go; one has a cache, the other
-asks all anew. Pods are of few signatures, so that most attempts find an entry; rows are few, so that most changes
-invalidate some of it; the table begins with two rows and the logs hold four changes, so that the one grows and the
-others overflow; columns of labels and resources are dropped as soon as they may be. An out-of-tree plugin is among
-those whose verdicts are cached.
+Nodes, pods and nominations are added, changed and removed in a cluster with two schedulers: one has a cache, the other
+evaluates everything anew. Few signatures let most attempts find an entry, and few rows let most changes invalidate a
+part of it; the table starts with two rows and the logs hold four changes, so the table grows and the logs overflow;
+unused columns of labels and resources are dropped at once. An out-of-tree plugin is among those whose verdicts are
+cached.
 """
 
 from typing import Any, ClassVar
@@ -88,7 +88,7 @@ SHAPES: list[dict[str, Any]] = [
 
 
 def pod(name: str, shape: int, on: str = "", named: str = "", nominated: str = "") -> Pod:
-    """Return a pod of this shape: on a node, with affinity to one node as DaemonSet pods have, or nominated."""
+    """Return a pod of this shape: assigned to a node, with affinity to one node (as a DaemonSet's), or nominated."""
     spec = dict(SHAPES[shape])
     if named:
         term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [named]}]}
@@ -114,7 +114,7 @@ def pod(name: str, shape: int, on: str = "", named: str = "", nominated: str = "
 
 
 class Fussy:
-    """An out-of-tree plugin: at most so many pods of the app on a node, of which it likes those with an odd number."""
+    """An out-of-tree plugin that limits the app's pods per node, and prefers nodes with an odd number of them."""
 
     name: ClassVar = "Fussy"
     depends_on: ClassVar = frozenset({"node", "pods"})
@@ -136,7 +136,7 @@ class Fussy:
 
 
 class KeepsOff:
-    """Looks at the pods themselves: keeps off nodes where one is being deleted, and likes those with notes."""
+    """A plugin that reads pods: it rejects nodes where a pod is being deleted, and prefers nodes with noted pods."""
 
     name: ClassVar = "KeepsOff"
     depends_on: ClassVar = frozenset({"pods"})
@@ -203,7 +203,7 @@ def scheduler(cluster: SchedulerCache, cached: bool, *added: type[Any]) -> Sched
 
 
 def small_cluster() -> SchedulerCache:
-    """One whose table grows and whose logs overflow soon."""
+    """Return a cluster whose table grows and whose logs overflow soon."""
     cluster = SchedulerCache(NodeTable(capacity=2))
     cluster.versions.nodes.limit = cluster.versions.pods.limit = 4
     cluster.table.most_labels, cluster.table.most_resources = 2, 3
@@ -219,7 +219,7 @@ def outcome(result: ScheduleResult | FitError) -> Any:
 
 
 class Trial:
-    """One cluster, and a scheduler that looks at it with a cache beside one without."""
+    """A cluster, a scheduler with a cache, and one without."""
 
     def __init__(self, *added: type[Any]) -> None:
         Fussy.most = 2
@@ -228,7 +228,7 @@ class Trial:
         self.with_cache = scheduler(self.cluster, True, *added)
         self.placed: list[Pod] = []
         self.nominator = Nominator()
-        self.tried: list[Pod] = []  # a signature lasts as long as some pod has it
+        self.tried: list[Pod] = []  # a signature is kept as long as a pod has it
 
     def change(self, number: int, change: Any) -> None:
         cluster, placed = self.cluster, self.placed
@@ -252,7 +252,7 @@ class Trial:
                 for other in others[1:]:
                     self.nominator.remove(other)
             case ("nominate itself", shape, name):
-                # `incoming` of the next attempt: it is not counted for itself.
+                # `incoming` of the next attempt, which does not count its nomination.
                 self.nominator.add(pod(f"i{number}", shape, "", "", name))
             case ("touch", place, how) if placed:
                 placed[place % len(placed)] = touched(placed[place % len(placed)], how)
@@ -276,7 +276,7 @@ class Trial:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(changes, attempts), min_size=6, max_size=30), st.sampled_from([(), (Fussy,), (KeepsOff,)]))
 def test_what_is_cached_is_what_the_plugins_say(script: list[Any], added: tuple[type[Any], ...]) -> None:
-    """After each change a pod of any signature is tried, and those of three signatures that are tried all along."""
+    """After each change, try a pod of a random signature, and pods of three fixed signatures."""
     trial = Trial(*added)
     trial.change(0, ("node", 0, 4, "a", [], False))
     for number, (change, (shape, named, nominated)) in enumerate(script, 1):
@@ -338,7 +338,7 @@ def test_pods_that_name_their_nodes_are_placed_as_without_a_cache(shape: int) ->
         machine = scheduler(cluster, cached)
         chosen = []
         for number in range(120):
-            # Every third was once nominated to a node it does not name.
+            # Every third pod was nominated to a node that its affinity does not name.
             nominated = f"n{(number + 1) % 40}" if number % 3 == 0 else ""
             daemon = pod(f"p{number}", shape, "", f"n{number % 45}", nominated)
             result = drive(machine.attempt(daemon, {}))
@@ -363,7 +363,7 @@ def _with_few_wanted(machine: Scheduler) -> Scheduler:
 
 
 class _Stream:
-    """One cluster of 700 nodes, of which a search needs 105, and two schedulers that place the same pods in it."""
+    """A cluster of 700 nodes, of which a search needs 105, and two schedulers that place the same pods."""
 
     def __init__(self, *, cpu: int = 4, soft: bool = False) -> None:
         self.cluster = SchedulerCache()
@@ -465,7 +465,7 @@ def test_a_stream_of_pods_of_kinds_of_their_own_is_placed_as_without(
 ) -> None:
     """The cluster has more nodes than one search visits.
 
-    Each search starts where the last one ended, and wraps around, until no node is left.
+    Each search starts after the last visited node, and wraps around, until no node has room.
     """
     monkeypatch.setattr(evaluation, "_MOST", most)
     monkeypatch.setattr(evaluation, "_FEWEST", 1)
@@ -514,7 +514,7 @@ def test_classes_with_equal_keys_share_the_verdicts_of_filters_that_read_nodes_o
 
 
 class _Judged:
-    """A scheduler's evaluation of one class on 40 nodes, and the rows whose verdicts plugins gave."""
+    """A scheduler's evaluation of one class on 40 nodes, and the rows for which plugins were called."""
 
     def __init__(self) -> None:
         self.cluster = SchedulerCache()
@@ -525,7 +525,7 @@ class _Judged:
         self.evaluations.of(self.pod, CycleState())  # the first of its class
 
     def rows(self, at: slice) -> list[str]:
-        """Bring the verdicts at these positions up to date; return the nodes that filters which read pods judged."""
+        """Update the verdicts at these positions; return the nodes for which filters that read pods were called."""
         found, judged = self.evaluations.of(self.pod, CycleState()), []
         plain = self.evaluations.of_pods.judge
 
@@ -545,12 +545,12 @@ class _Judged:
 
 def test_rows_are_judged_once_and_again_when_they_have_changed() -> None:
     judged = _Judged()
-    assert len(judged.rows(slice(0, 1))) == 40  # those that are needed soon, at once
+    assert len(judged.rows(slice(0, 1))) == 40  # the rows needed next are evaluated at once
     assert judged.rows(slice(0, 40)) == []
     judged.cluster.put_pod(pod("a", 0, on="n7"))
     judged.cluster.put_node(node(9, 2, "b", [], False))
     first = min(judged.at("n7"), judged.at("n9"))
-    assert judged.rows(slice(0, first)) == []  # neither lies in the window
+    assert judged.rows(slice(0, first)) == []  # neither row is in the window
     assert judged.rows(slice(0, first + 1)) == ["n7", "n9"]
     assert judged.rows(slice(0, 40)) == []
 

@@ -1,4 +1,4 @@
-"""Tests of evictions of pods that have gone meanwhile, and of rejected evictions."""
+"""Tests of evictions that are rejected, and of evictions of pods that no longer exist."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests that a plugin's writes get the time of the attempt where they need one."""
+"""Tests that a plugin's writes that need a time get the time of the attempt."""
 
 from kschedd.framework.writes import Delete, MergePatch
 from kschedd.scheduling.failure import stamped

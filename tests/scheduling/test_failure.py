@@ -1,4 +1,4 @@
-"""The PodScheduled condition of a failed attempt: when it is written, and what it says (updatePod)."""
+"""Tests of the PodScheduled condition of a failed attempt: when it is written, and its content (updatePod)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ READY = {"type": "Ready", "status": "False"}
 def written(
     *conditions: Mapping[str, Any], generation: int = 0, nominated: str | None = None, was: str = ""
 ) -> Mapping[str, Any] | None:
-    """Return the status that is written for a pod with these conditions that was nominated to `was`."""
+    """Return the status that is written for a pod with these conditions, nominated to `was`."""
     metadata = {"name": "p", "namespace": "default", "uid": "u", "generation": generation}
     status = {"conditions": list(conditions), "nominatedNodeName": was}
     pod = Pod.from_raw({"kind": "Pod", "metadata": metadata, "spec": {}, "status": status})

@@ -1,4 +1,4 @@
-"""A plugin's fault ends as an Error status that names it; the machine goes on."""
+"""Tests that a plugin's exception becomes an Error status with its name, and that scheduling continues."""
 
 from typing import Any, ClassVar
 
@@ -104,7 +104,7 @@ class ColumnsThatRaise(Faulty):
 )
 def test_a_fault_is_an_error_that_names_the_plugin(cls: type[Any], answer: str) -> None:
     made = machine(cls)
-    for _ in range(3):  # remembered from the second attempt on
+    for _ in range(3):  # cached from the second attempt on
         result = drive(made.begin(pod(), {}))
         assert isinstance(result, FitError)
         assert result.status.code == Code.ERROR

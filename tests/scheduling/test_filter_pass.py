@@ -1,4 +1,4 @@
-"""Sifting row after row by one filter after the other comes to what asking every filter about every row does."""
+"""Tests that filtering rows by one filter after the other gives the same result as calling all filters for all rows."""
 
 import numpy as np
 from hypothesis import given

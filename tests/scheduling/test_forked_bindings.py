@@ -1,4 +1,4 @@
-"""Forks of a driver whose pods are being bound: the binding goes on from the stage that it has reached."""
+"""Tests of forks of a driver while pods are being bound: each binding continues at its current stage."""
 
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from tests.scheduling.driven import NOW, Driven, node, pod
 
 
 class Slow:
-    """Holds the pod at Permit, then has work in PreBind."""
+    """A plugin that makes the pod wait at Permit, then writes in PreBind."""
 
     name: ClassVar[str] = "Slow"
 
@@ -31,7 +31,7 @@ class Slow:
 
 
 class Last:
-    """Has work in PreBind as well, and after the binding."""
+    """A plugin that writes in PreBind, and after the binding."""
 
     name: ClassVar[str] = "Last"
 
@@ -46,7 +46,7 @@ def forked(driver: SchedulingDriver) -> SchedulingDriver:
 
 
 def answered(driver: SchedulingDriver, effects: Effects) -> str:
-    """Answer the one effect that the binding waits for; return what it was."""
+    """Answer the one effect for which the binding waits; return it."""
     if effects.calls:
         [called] = effects.calls
         driver.step(PluginCalled(called.uid, called.run()), NOW)
@@ -89,7 +89,7 @@ def test_a_fork_takes_the_steps_that_the_original_has_left(place: int) -> None:
         answered(driver, driver.take_effects())
     fork = forked(driver)
     left = ALL[place:]
-    if left[0] == "write of Slow":  # the plugin makes the plan again
+    if left[0] == "write of Slow":  # the plugin repeats the plan
         left = ["call of Slow", *left]
     assert steps(fork) == left
     assert fork.bindings.pods_bound == 1
@@ -118,7 +118,7 @@ def test_a_binding_may_fail_in_each_stage_but_the_last(place: int) -> None:
     else:
         driver.machine.waiting.reject("uid-p", "Slow", "no")
         driver.step(ResumeDecided(), NOW)
-    if cycle.progress.stage is Stage.PERMIT and place == 0:  # a rejected nomination is no failure
+    if cycle.progress.stage is Stage.PERMIT and place == 0:  # a rejected write of the nomination is not a failure
         assert list(driver.bindings.cycles) == ["uid-p"]
     else:
         assert driver.bindings.cycles == {}

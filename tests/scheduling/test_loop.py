@@ -1,4 +1,4 @@
-"""Consequences, seen from the cluster, of attempts and bindings that do not end as planned."""
+"""Tests of the effects on the cluster of attempts and bindings that do not end as planned."""
 
 from typing import Any, ClassVar
 
@@ -116,7 +116,7 @@ def test_a_preemptor_is_kept_out_until_its_victims_are_evicted_and_then_woken_by
 
 
 class RefusesOnce:
-    """Refuses its first pod with `status`, and lets all others pass."""
+    """A plugin that rejects its first pod with `status`, and accepts all others."""
 
     name: ClassVar = "RefusesOnce"
     status: ClassVar[Status]
@@ -185,7 +185,7 @@ def test_the_room_a_failed_binding_leaves_wakes_others() -> None:
     for raw in (pod("p"), pod("q")):
         run.store.create(raw)
     run.run_until_idle()
-    # q came second, found the node full or not, and in any case does not sleep on while it is free.
+    # q was attempted second, whether the node was full or not, and must be woken when it is free.
     run.advance(run.now + 5)
     assert sorted((node_of(run, "p"), node_of(run, "q"))) == ["", "n"]
 

@@ -1,4 +1,4 @@
-"""Metrics of attempts and bindings: what the driver counts, told by hand what happens."""
+"""Tests of the metrics of attempts and bindings in the scheduling driver."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.scheduling.driven import NOW, Driven, node, pod
 
 
 def shown(driver: SchedulingDriver) -> dict[str, Any]:
-    """Return the samples of each family; for distributions, the number of observations and their sum."""
+    """Return the samples of each family; for histograms, the number of observations and their sum."""
     return {
         family.metric.name: {
             labels: (each.count, round(each.sum, 6)) if isinstance(each, Distribution) else each
@@ -98,7 +98,7 @@ def test_every_plugins_score_of_the_chosen_node_and_the_margin_are_noted_where_t
     profile = "default-scheduler"
     scores = {plugin: of for (plugin, _), of in found["kschedd_plugin_score"].items()}
     assert scores["NodeResourcesFit"][0] == 2
-    assert scores["TaintToleration"] == (2, 600)  # both nodes have none: 100 times its weight of 3, twice
+    assert scores["TaintToleration"] == (2, 600)  # neither node has taints: 100 times the weight of 3, twice
     [(count, _)] = found["kschedd_score_margin"].values()
     assert count == 2
     evaluated = found["scheduler_plugin_evaluation_total"]
@@ -144,7 +144,7 @@ def test_what_the_evaluation_cache_knew_is_told_from_what_plugins_were_asked_for
         run.see(pod(f"p{number}", cpu="10m"))
         run.attempt(f"p{number}")
     nodes = shown(run.driver)["kschedd_evaluation_cache_nodes_total"]
-    # The first attempt for such pods is made without the cache; later ones ask again about the node that got a pod.
+    # The first attempt of a signature does not use the cache; later attempts re-evaluate the node that got a pod.
     assert nodes["default-scheduler", "hit"] > 0
     assert nodes["default-scheduler", "miss"] >= 2
 

@@ -1,4 +1,4 @@
-"""The nominated node of a pod, and nodes that others are nominated to: what is said of them, and who hears of it."""
+"""Tests of a pod's nominated node, and of nodes to which other pods are nominated: messages and events."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def attempt(made: SchedulingMachine, wanted: Pod, *others: Pod) -> ScheduleResul
 
 
 def only(*names: str) -> dict[str, Any]:
-    """Return an affinity with which PreFilter narrows the nodes to these names."""
+    """Return an affinity whose PreFilter result is these node names."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in names]
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
@@ -76,7 +76,7 @@ def test_a_nominated_node_that_is_not_there_is_passed_over() -> None:
 
 
 def test_an_attempt_that_ends_in_an_error_names_who_rejected_the_nominated_node() -> None:
-    """The search comes to the broken node before it would have come to the nominated one."""
+    """Reach the broken node in the search before the nominated one."""
     disk = {"name": "v", "azureDisk": {"diskName": "d", "diskURI": "u", "kind": "Shared"}}
     csi = parse({"kind": "CSINode", "metadata": {"name": "n1"}, "spec": {"drivers": []}})
     made = machine(node("n1"), node("n2", **TAINT), csi)
@@ -110,7 +110,7 @@ def claims() -> list[Object]:
 def test_a_filter_behind_the_one_that_rejects_with_nominated_pods_is_not_asked(
     cpu_of_nominated: str, answer: str, times: int
 ) -> None:
-    """DynamicResources gives back a claim that it has seen to keep the pod from a node; here it may not see that."""
+    """Leave out the filter of DynamicResources, which releases a claim for which it has rejected a node."""
     made = machine(node("n1", "1"), node("n2", "100m"), *claims())
     other = pod("nominated", cpu_of_nominated, nominated="n1", priority=10)
     for _ in range(times):
@@ -120,7 +120,7 @@ def test_a_filter_behind_the_one_that_rejects_with_nominated_pods_is_not_asked(
 
 
 def test_scores_out_of_range_are_an_error_of_the_attempt() -> None:
-    """Requests that wrap around to less than nothing make a node look emptier than empty."""
+    """Overflow a request to a negative number, so that a node seems emptier than empty."""
     containers = [
         {"name": "c", "image": "i", "resources": {"requests": {"memory": "9223372036854775807"}}},
         {"name": "d", "image": "i", "resources": {"requests": {"memory": "1Gi"}}},

@@ -1,7 +1,7 @@
-"""Nominated pods are counted by what has changed, and come to what a walk over all of them comes to.
+"""Tests that nominated pods counted incrementally equal those counted over all nominated pods.
 
-Nodes and nominations come, change and go; the table begins with two rows, and the logs of nodes and of nominations hold
-few changes, so that the one grows and the others overflow.
+Nodes and nominations are added, changed and removed; the table starts with two rows and the logs hold few changes, so
+the table grows and the logs overflow.
 """
 
 from random import Random
@@ -138,7 +138,7 @@ def test_long_scripts_are_counted_alike(seed: int) -> None:
 
 
 def _compare(script: list[Any], requests: list[int]) -> None:
-    """Only some pods ask after a change, so that others ask after several; of four priorities three are kept."""
+    """Ask for some pods only, so that others ask after several changes; three of four priorities are cached."""
     cluster = Cluster()
     before: dict[str, tuple[NominatedByRow, dict[int, tuple[Pod, ...]]]] = {}
     for change, one in zip(script, requests, strict=False):
@@ -193,7 +193,7 @@ def test_a_copy_has_the_nominations_of_another_and_goes_its_own_way() -> None:
 
 
 def test_the_log_of_changes_names_each_node_until_it_is_cut_off() -> None:
-    """The log keeps four changes at most, and then the last three."""
+    """Keep at most four changes in the log, and three after it is cut off."""
     log = Nominations()
     for number in range(12):
         before = log.changes
@@ -262,6 +262,6 @@ def test_an_attempt_looks_at_the_nominations_that_changed(many: int, monkeypatch
         if number >= 2:
             nominator.remove(pod(f"for-n{number}", 10))
             nominator.add(pod(f"again-n{number}", 10, cpu=4), f"n{number}")
-    # At first all; nothing while nothing changes; then the one node whose nominations did.
+    # All nodes at first, none while nothing changes, then the one node whose nominations changed.
     assert [looked for looked, _ in costs] == [many, 0, 0, 1, 1, 1]
     assert [names for _, names in costs[2:]] == [[], ["n2"], ["n3"], ["n4"]]

@@ -1,4 +1,4 @@
-"""An object that the scheduler's cache or queue cannot take in is left out of it; all others are there."""
+"""Tests that an object which the scheduler's cache or queue cannot process is left out, and all others are kept."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def on_node(name: str) -> Pod:
 
 @pytest.fixture
 def tripping(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Make the innermost parts of the cache fail for these names of nodes and pods."""
+    """Make functions of the cache fail for these names of nodes and pods."""
     names = {"bad"}
     set_images, add = NodeTable._set_images, PodCounts.add
 

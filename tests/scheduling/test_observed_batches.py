@@ -1,4 +1,4 @@
-"""Events that are observed in one batch come to the same as one after the other, though some are left out of it."""
+"""Tests that events observed in one batch, which omits some of them, have the same effect as one by one."""
 
 from collections.abc import Sequence
 from random import Random
@@ -17,7 +17,7 @@ NODES = ("n1", "n2", "n3")
 
 
 def _change(store: Store, dice: Random, number: int) -> None:
-    """One request of a user, a kubelet or a binding, which may be refused."""
+    """Make one request of a user, a kubelet or a binding, which may be rejected."""
     name, on = f"p{dice.randrange(number + 1)}", dice.choice(NODES)
     match dice.randrange(8):
         case 0 | 1:

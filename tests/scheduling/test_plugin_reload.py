@@ -1,4 +1,4 @@
-"""A plugin file that is read again: new instances, kept pods, and nothing changed where it cannot be used."""
+"""Tests of reloading a plugin file: new instances, kept pods, and no change if the file is invalid."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Changes to a PodGroup or its pods during its cycle: the cycle continues unchanged and learns of them at its end."""
+"""Tests of changes to a PodGroup or its pods during its cycle, which take effect at the end of the cycle."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ Raw = dict[str, Any]
 
 
 class Meddler:
-    """A plugin whose Reserve does something to the cluster when the pod `a` comes by for the first time."""
+    """A plugin whose first Reserve of the pod `a` changes the cluster."""
 
     name: ClassVar = "Meddler"
     steps: ClassVar[list[Any]] = []

@@ -1,4 +1,4 @@
-"""The cycle of a PodGroup: its pods are tried in one state of the cluster, and placed together or not at all."""
+"""Tests of a PodGroup's cycle: its pods are tried in one state of the cluster, and all or none are placed."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def group(min_count: int | None, name: str = "gang") -> Raw:
 
 
 class Cluster:
-    """A virtual cluster of 1.36 with both gates on."""
+    """A virtual cluster of 1.36 with both feature gates on."""
 
     def __init__(self, *objects: Raw, gates: dict[str, bool] | None = None) -> None:
         config = default_config(version=V1_36, feature_gates=GATES if gates is None else gates)

@@ -1,4 +1,4 @@
-"""PodGroups with topology constraints (1.37): their domains, the scores of these, and what is reported if none fits."""
+"""Tests of PodGroups with topology constraints (1.37): domains, their scores, and the message if none fits."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The cycle of a PodGroup under the debugger: stopped before, from pod to pod, and after; never within an attempt."""
+"""Tests of a PodGroup's cycle in the debugger: stops before, between the pods, and after, none within an attempt."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -41,7 +41,7 @@ def group(name: str) -> dict[str, Any]:
 
 
 class Popped:
-    """Two gangs of two pods, which the queue has handed out: a and b, then c and d."""
+    """Two PodGroups of two pods each, popped from the queue: a and b, then c and d."""
 
     def __init__(self, cpu: str = "8") -> None:
         machine = SchedulingMachine(default_config(version=V1_36, feature_gates=GATES), seed=1)
@@ -60,7 +60,7 @@ class Popped:
                 self.driver.step(PodsPopped([QueuedPod(new, new.key, len(self.driver.popped.entries), attempts=1)]))
 
     def goes_on(self) -> str:
-        """Run the cycle that is next to its end; whose it was. "" if none may begin."""
+        """Run the next cycle to its end; return its group. "" if none may begin."""
         entry = self.driver.popped.take(NOW)
         if entry is None:
             return ""
@@ -81,7 +81,7 @@ class Popped:
 
     @property
     def stop(self) -> tuple[str, str]:
-        """Why it is stopped, and the pod that is next."""
+        """Return the reason for the stop, and the next pod."""
         stop, head = self.debugger.stop, self.driver.popped.head
         return "" if stop is None else stop.why, "" if head is None else head.pod.name
 

@@ -1,4 +1,4 @@
-"""PodGroups of 1.37: one entry of the queue, placed or failed as a whole, and a preemptor and victim as a whole."""
+"""Tests of PodGroups of 1.37, which are queued, placed, rejected, preempting and preempted as a whole."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Victims that have a node and are not bound yet: by the rules of 1.36 their binding fails, and nobody deletes them."""
+"""Tests of victims that are not bound yet: by the rules of 1.36 their binding fails, and they are not deleted."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -34,7 +34,7 @@ class HoldsLow(_Reserves):
 
 
 class WaitsForever(_Reserves):
-    """Its plan is a write, and never ready."""
+    """A plugin whose plan is a write, and is never ready."""
 
     name: ClassVar = "WaitsForever"
 
@@ -50,7 +50,7 @@ class WaitsForever(_Reserves):
 
 
 def low_in(plugin: type[Any], version: KubernetesVersion, steps: int = 9) -> Driven:
-    """Return a run in which the pod `low` has the only node, and its binding has advanced by this many steps."""
+    """Return a run in which the pod `low` is on the only node, after this many steps of its binding."""
     run = Driven(plugin, version=version)
     run.see(node(), pod("low"), pod("p", priority=10))
     run.attempt("low")

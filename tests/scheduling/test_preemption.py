@@ -1,8 +1,7 @@
-"""Preemption finds the victims that the plain rule finds, on every node, whatever is remembered from earlier attempts.
+"""Tests that preemption with cached dry runs finds the victims of the plain rule on every node.
 
-The plain rule is a loop over one node after the other: it really takes pods out of a cluster of its own and asks a
-scheduler without memory each time. Two things make the dry run differ from it, and so must come to the same: many nodes
-are tried side by side on copies, and what was tried before is only looked up.
+The plain rule visits one node at a time, removes pods from a cluster of its own, and calls a scheduler without a cache
+each time. The dry run differs in two ways: it tries many nodes at once on copies, and looks up earlier results.
 """
 
 from collections import Counter
@@ -179,13 +178,14 @@ def sorted_by_go(pods: Sequence[Pod]) -> list[Pod]:
 
 @attrs.define
 class Plain:
-    """The rule, one node at a time, on a cluster that really changes."""
+    """The plain rule, one node at a time, on a cluster that changes."""
 
     nodes: dict[str, Node]
-    pods: dict[str, list[Pod]]  # by node, in the order they came
+    pods: dict[str, list[Pod]]  # by node, in order of arrival
     budgets: list[Object]
     nominated: Nominations
-    found: dict[Any, dict[str, Status | None]] = attrs.field(factory=dict)  # by `statuses`, until something changes
+    # results of `statuses`, until the next change
+    found: dict[Any, dict[str, Status | None]] = attrs.field(factory=dict)
 
     def statuses(self, preemptor: Pod, there: dict[str, list[Pod]]) -> dict[str, Status | None]:
         """Return the status of each node in a cluster with these pods."""
@@ -245,7 +245,7 @@ class Plain:
                 staying = [*staying, other]
             else:
                 victims.append(other)
-        # Of pods equally important those come first that were tried first.
+        # Of equally important pods, the order of the attempts decides.
         if 0 < len(violating) < len(lesser):
             victims = sorted_by_go(victims)
         return Candidate(node_name, tuple(victims), sum(victim in violating for victim in victims))
@@ -267,7 +267,7 @@ def rank(candidate: Candidate) -> tuple[int, int, int, int, int]:
 
 
 def compare(result: ScheduleResult | FitError, plain: Plain, preemptor: Pod) -> None:
-    """Every node got the verdict of the plain rule; where none fits, the same candidates were found."""
+    """Check that every node got the plain rule's verdict, and that the candidates are equal if no node fits."""
     verdicts = result.verdicts if isinstance(result, ScheduleResult) else result.diagnosis.verdicts
     assert verdicts is not None
     for name, status in verdicts.by_node():
@@ -342,7 +342,7 @@ _changes = st.one_of(
 
 
 class Twins:
-    """One cluster with a scheduler that remembers, and plain lists of what is in it."""
+    """A cluster with a caching scheduler, and plain lists of its objects."""
 
     def __init__(self, *plugins: type[Any]) -> None:
         """`plugins`: filters beside those of the default profile, which pass every node."""
@@ -403,7 +403,7 @@ class Twins:
                 plain.nominated.setdefault(on, []).append(made)
 
     def _as_in_table(self, node_name: str) -> None:
-        """Pods of equal importance keep the order of the table, which a change may turn."""
+        """Sort as the table, whose order changes, since pods of equal importance keep its order."""
         self.plain.pods[node_name] = list(self.cluster.table.pods[self.cluster.table.row_of[node_name]])
 
     def check(self) -> None:
@@ -413,7 +413,7 @@ class Twins:
 
 
 class Counting:
-    """An out-of-tree plugin whose state follows pods, so that every row needs one of its own."""
+    """An out-of-tree plugin with a state that counts pods, so that every row needs a state of its own."""
 
     name = "Counting"
 
@@ -436,7 +436,7 @@ class Counting:
 
 @attrs.frozen
 class Changes:
-    by_name: dict[str, int]  # of pods: how often each was added, less how often it was removed
+    by_name: dict[str, int]  # by pod: number of additions minus number of removals
 
     def count(self, other: Pod, amount: int) -> None:
         self.by_name[other.name] = self.by_name.get(other.name, 0) + amount
@@ -493,7 +493,7 @@ def attempt(
     ],
 )
 def test_the_node_that_loses_less_is_chosen(left: list[Pod], right: list[Pod]) -> None:
-    """The better one is the right one, which the alphabet would not choose."""
+    """Give the better node the later name."""
     on_left = [attrs.evolve(other, node_name="left") for other in left]
     on_right = [attrs.evolve(other, node_name="right") for other in right]
     post = attempt([node("left"), node("right")], [*on_left, *on_right], pod("p", 5, 4))
@@ -564,7 +564,7 @@ def test_room_for_more_important_nominated_pods_is_theirs() -> None:
 
 
 class Broken:
-    """Rejects nodes, and fails where a preemption is tried."""
+    """A plugin that rejects nodes, and fails in dry runs of preemption."""
 
     name = "Broken"
 
@@ -575,7 +575,7 @@ class Broken:
 
 
 class Moody:
-    """Rejects nodes, but not where a preemption is tried."""
+    """A plugin that rejects nodes, but not in dry runs of preemption."""
 
     name = "Moody"
 
@@ -687,7 +687,7 @@ def test_a_node_is_judged_again_when_its_pods_its_nominations_or_itself_change()
     def fits(*waiting: Pod) -> bool:
         return isinstance(drive(asking.attempt(pod("p", 5, 1), {"n": list(waiting)})), ScheduleResult)
 
-    for _ in range(3):  # remembered from the second time on
+    for _ in range(3):  # cached from the second attempt on
         assert fits(small)
     assert not fits(big)
     assert not fits(small, pod("more", 5, 3, nominated="n"))

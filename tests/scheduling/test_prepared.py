@@ -1,6 +1,6 @@
-"""Attempts with something prepared have the result of whole attempts, and what is prepared ends where it must.
+"""Tests that prepared attempts have the result of whole attempts, and that each change which ends preparation does so.
 
-`test_evaluation` compares outcomes in random clusters; here each change that ends it is made by itself.
+`test_evaluation` compares outcomes in random clusters; here each such change is made alone.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ def of_kind(kind: str, name: str, selector: Any) -> Object:
 
 @attrs.define(eq=False)
 class Repeats:
-    """A cluster of ten nodes, and how many attempts in it were prepared, with no plugin left to call."""
+    """A cluster of ten nodes, and the number of prepared attempts, which have no plugin left to call."""
 
     trial: Trial = attrs.field(factory=Trial)
     count: int = 0
@@ -53,7 +53,7 @@ class Repeats:
         object.__setattr__(self.trial.with_cache, "preparations", _Counted(counted, preparations.learn))
 
     def attempts(self, incoming: Pod, times: int = 4) -> int:
-        """Return how many attempts were prepared, of those for so many pods that are each placed; all are compared."""
+        """Attempt this many pods, compare the results, and return the number of prepared attempts."""
         before = self.count
         for _ in range(times):
             name = f"{incoming.name}-{len(self.trial.tried)}"
@@ -87,7 +87,7 @@ def test_attempts_with_a_plugin_out_of_the_tree_that_says_what_it_reads_are_prep
 
 def test_a_pod_that_anti_affinity_is_against_is_attempted_as_a_whole() -> None:
     repeats = Repeats()
-    target = pod("p", 1)  # has the label app=x, which the terms of shape 5 match
+    target = pod("p", 1)  # it has the label app=x, which the terms of shape 5 select
     assert repeats.attempts(target, 2) == 2
     repeats.trial.cluster.put_pod(pod("shy", 5, on="n0"))
     assert repeats.attempts(target, 1) == 0

@@ -1,4 +1,4 @@
-"""Tests of the cache of recently used values, and that such a cache outlives a growing cluster."""
+"""Tests of the cache of recently used values, also in a growing cluster."""
 
 import pytest
 
@@ -41,9 +41,9 @@ def _kind(number: int, name: str) -> Raw:
 
 
 def test_a_cluster_that_grows_leaves_room_for_fewer_kinds_of_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory limits are in bytes, and each entry has room for each node.
+    """Fill the memory limit, which is in bytes; each entry has space for each node.
 
-    After the number of nodes has doubled, the least recently used kind is the first one that must be evaluated again.
+    After the number of nodes has doubled, the least recently used kind is evaluated again.
     """
     for module in (evaluation, candidates, nominations):
         monkeypatch.setattr(module, "_FEWEST", 2)

@@ -1,4 +1,4 @@
-"""State that a change of the configuration keeps: plugin instances, their assumptions, running binding cycles."""
+"""Tests of the state that a changed configuration keeps: plugin instances, their assumptions, running bindings."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -33,7 +33,7 @@ from tests.scheduling.driven import NOW, Driven, Raw, node, pod
 
 
 class Hold:
-    """Keeps every pod waiting at Permit; notes which instance reserved and which took back."""
+    """A plugin that makes every pod wait at Permit, and records which instance reserved and unreserved."""
 
     name: ClassVar = "Hold"
     made: ClassVar[list["Hold"]] = []
@@ -111,7 +111,7 @@ def test_a_volume_kept_for_a_pod_at_permit_is_no_other_pods_after_a_change_of(
     assert isinstance(failed, FailedAttempt)
     assert "didn't find available persistent volumes to bind" in failed.message
 
-    # What was kept is given back by the plugins that kept it.
+    # The instances that reserved also unreserve.
     run.machine.waiting.reject("uid-first", "Hold", "not today")
     run.driver.step(ResumeDecided(), NOW + 1)
     assert isinstance(run.attempt("second"), AssumedPod)
@@ -189,7 +189,7 @@ def test_a_pod_at_permit_is_bound_though_its_profile_is_gone() -> None:
 
 
 class Fragile(Hold):
-    """Cannot be made with arguments."""
+    """A plugin whose constructor raises an error if it gets arguments."""
 
     name: ClassVar = "Fragile"
 

@@ -1,4 +1,4 @@
-"""Pods whose resize is deferred: queued although they run, and preempting on their node."""
+"""Tests of running pods with a deferred resize, which are queued and preempt on their node."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class Cluster:
         self.engine.run_until_idle()
 
     def resize(self, cpu: str) -> None:
-        """Ask for another size of `grows`; the kubelet says whether there is room."""
+        """Change the size of `grows`; the kubelet reports whether it fits."""
         container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
         patch = {"spec": {"containers": [container]}}
         self.engine.store.merge_patch("Pod", "default", "grows", patch, subresource="resize")

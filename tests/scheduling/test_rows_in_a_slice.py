@@ -1,4 +1,4 @@
-"""In-tree plugins say the same of rows whether they are read as a slice of columns or one by one."""
+"""Tests that in-tree plugins give the same results for a slice of rows as for one row at a time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -99,7 +99,7 @@ def test_a_part_of_the_order_and_its_copy_are_answered_alike(of: str, part: Call
 
 
 def test_points_of_one_constraint_are_rounded_as_those_of_rows() -> None:
-    """Points rounded by domain, with many rows, are those rounded row by row, with fewer rows than domains."""
+    """Round scores by domain if there are many rows, and row by row if there are fewer rows than domains."""
     machine = cluster()
     waiting = Pod.from_raw(pod("new", SPECS["one domain"]))
     order = machine.cluster.table.order

@@ -1,6 +1,6 @@
-"""Runs: attempts that are made together come to what they come to one by one, and leave the cluster the same.
+"""Tests that attempts made together in a run have the same results and effects as attempts made one by one.
 
-Two drivers of one seed are told the same: one makes runs of attempts where it can, the other each by itself.
+Two drivers with the same seed get the same events: one makes runs where possible, the other single attempts.
 """
 
 from random import Random
@@ -36,7 +36,7 @@ _SOFT = [{"key": "soft", "effect": "PreferNoSchedule"}]
 
 @attrs.define(eq=False)
 class Both:
-    """The two drivers, and how many attempts were made in runs."""
+    """The two drivers, and the number of attempts in runs."""
 
     together: Driven = attrs.field(factory=lambda: Driven(percentageOfNodesToScore=15))
     apart: Driven = attrs.field(factory=lambda: Driven(percentageOfNodesToScore=15))
@@ -48,7 +48,7 @@ class Both:
             one.see(*raws)
 
     def attempt(self, *names: str) -> None:
-        """Attempt these pods, and have the API server do what is planned; what both come to is the same."""
+        """Attempt these pods and answer as the API server; check that both drivers request the same effects."""
         effects = []
         for one in (self.together, self.apart):
             one.driver.take_effects()
@@ -81,7 +81,7 @@ class Both:
         for column in ("requested", "nonzero", "pod_count"):
             assert (getattr(one, column) == getattr(other, column)).all(), column
         assert [[pod.key for pod in row] for row in one.pods] == [[pod.key for pod in row] for row in other.pods]
-        # Of a run of several templates, the pods of one come before those of the next.
+        # In a run of several templates, the pods of one template come before those of the next.
         assert sorted(one.versions.pods.rows) == sorted(other.versions.pods.rows)
         assert one.versions.now == other.versions.now
         assert one.versions.pods.dates == other.versions.pods.dates
@@ -92,7 +92,7 @@ class Both:
         }
 
     def answer(self) -> None:
-        """All that was planned last is done."""
+        """Report the last requested effects as done."""
         for one, effects in zip((self.together, self.apart), self.last, strict=True):
             one.driver.step(PlansExecuted([(wanted.uid, None) for wanted in effects.plans]), NOW)
         together, apart = self.together.driver.take_effects(), self.apart.driver.take_effects()
@@ -123,7 +123,7 @@ def _bound(effects: Effects) -> list[tuple[str, str]]:
 
 
 def _failed(effects: Effects) -> list[tuple[str, int]]:
-    """Return the pods whose attempts have failed, each with the last observation that the attempt saw."""
+    """Return the pods whose attempts have failed, each with the last observation before the attempt."""
     return [(one.pod.key, one.seen) for one in effects.queue if isinstance(one, AttemptFailed)]
 
 
@@ -167,7 +167,7 @@ def test_pods_of_several_templates_in_turn_are_attempted_in_runs_with_the_same_o
 
 
 def _tainted(number: int) -> Raw:
-    """Return a node; of every five, one has a NoSchedule taint and one a soft taint."""
+    """Return a node; of every five, one has a NoSchedule taint and one a PreferNoSchedule taint."""
     raw = node(f"n{number}", cpu="8")
     raw["spec"] = {"taints": ([{"key": "t", "effect": "NoSchedule"}], _SOFT, [], [], [])[number % 5]}
     return raw
@@ -209,7 +209,7 @@ def test_two_pods_that_name_one_node_are_not_in_one_run() -> None:
 
 
 def _changes(random: Random, both: Both, number: int) -> None:
-    """Something happens between two attempts."""
+    """Change the cluster between two attempts."""
     which = random.randrange(7)
     row = random.randrange(_NODES)
     if which == 0:
@@ -255,7 +255,7 @@ def test_what_happens_in_between_changes_nothing_of_that(seed: int) -> None:
             made += many
         if random.random() < 0.5:
             random.shuffle(names)
-        if names and random.random() < 0.3:  # gone, or going, by the time of its attempt
+        if names and random.random() < 0.3:  # deleted, or being deleted, when its attempt begins
             gone = random.choice(names)
             raw = dict(both.apart.objects["Pod", f"default/{gone}"].raw)
             raw["metadata"] = {**raw["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
@@ -303,7 +303,7 @@ def test_the_next_attempt_after_a_run_is_whole_where_scores_are_to_be_noted() ->
 
 
 def test_what_is_noted_of_scores_after_a_run_is_noted_at_once() -> None:
-    """And not with the next attempt whose plugins are timed, which has found other nodes."""
+    """Record them before the next attempt with timed plugins, whose feasible nodes are others."""
     both = _both()
     both.attempt(*_several(both, 0, 24))
     driver, sampling = both.together.driver, both.together.metrics.sampling
@@ -477,7 +477,7 @@ def test_what_happens_between_runs_of_such_pods_changes_nothing_of_that(seed: in
         both.answer()
         if random.random() < 0.8:
             _changes(random, both, turn)
-        if random.random() < 0.3:  # one is gone from its node
+        if random.random() < 0.3:  # one is deleted from its node
             there = [row[0].name for row in both.apart.driver.machine.cluster.table.pods if row]
             gone = random.choice(there)
             for one in (both.together, both.apart):

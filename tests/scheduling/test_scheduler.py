@@ -1,4 +1,4 @@
-"""One attempt: which plugins are asked at PreFilter, Score and PostFilter, in which order, and what comes of it."""
+"""Tests of one attempt: the plugins called at PreFilter, Score and PostFilter, their order, and the outcome."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -98,7 +98,8 @@ def saying(status: Status | None) -> Callable[..., Status | None]:
             set(),
             id="an-error-ends-it-and-blames-nobody",
         ),
-        # RunPreFilterPlugins asks for the codes Unschedulable and UnschedulableAndUnresolvable, not for IsRejected.
+        # RunPreFilterPlugins compares with the codes Unschedulable and UnschedulableAndUnresolvable, without
+        # IsRejected.
         pytest.param(
             saying(Status(Code.PENDING, ("not yet",))),
             saying(None),
@@ -265,7 +266,7 @@ def test_post_filter(
 
 
 class Looks:
-    """A PostFilter that notes what it is shown of the failed attempt."""
+    """A PostFilter plugin that records its arguments."""
 
     name: ClassVar = "Looks"
     seen: ClassVar[list[Any]] = []

@@ -1,4 +1,4 @@
-"""Which nodes an attempt looks at, where it stops, and where the next one begins."""
+"""Tests of the nodes that an attempt visits: where it ends, and where the next one starts."""
 
 from typing import Any
 
@@ -93,12 +93,12 @@ def test_the_next_pod_starts_where_the_last_one_stopped() -> None:
 def test_nodes_that_do_not_fit_are_passed_and_count_as_visited() -> None:
     made = machine(*(node(f"n{n:03}", unschedulable=n % 2 == 0) for n in range(300)), percentage=34)
     first = visited(made, "p1")
-    assert len(first) == 204  # 102 feasible ones, and the cordoned ones between them
+    assert len(first) == 204  # 102 feasible nodes, and the cordoned nodes between them
     assert visited(made, "p2")[0] == "n204"
 
 
 def test_a_nominated_node_that_prefilter_leaves_out_is_asked_all_the_same() -> None:
-    """Upstream tries it before it looks at what PreFilter left, and what was said of it stays in the diagnosis."""
+    """Visit it first, as upstream does before it reads the PreFilter result; the diagnosis keeps its verdict."""
     only_b = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [only_b]}}
     wishing = pod("p", affinity={"nodeAffinity": required})

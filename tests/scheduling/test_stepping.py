@@ -1,4 +1,4 @@
-"""Attempts step by step: they come to what they come to without, and to what somebody makes of them by hand."""
+"""Tests of attempts step by step: the same results as without stops, and the effects of changes at a stop."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ _SAMPLE = 60  # records of each family
 
 @pytest.fixture
 def stepping(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """From now on every attempt is stopped at every plugin; where it was."""
+    """Stop every attempt at every plugin from now on; return the list of stops."""
     stops: list[str] = []
     plain = Scheduler.attempt
 
@@ -111,14 +111,14 @@ def test_the_decision_log_is_the_same_with_a_stop_at_every_plugin() -> None:
 
 
 def stopped(engine: Engine, **spec: str) -> None:
-    """Run up to this breakpoint."""
+    """Run to this breakpoint."""
     engine.driver.debugger.add(BreakpointSpec(**spec), once=True)
     engine.run_until_idle()
     assert engine.driver.debugger.stop is not None
 
 
 def ended(engine: Engine) -> str:
-    """Let everything go on; the node of the pod `web`."""
+    """Continue to the end; return the node of the pod `web`."""
     engine.driver.debugger.resume()
     engine.run_until_idle()
     found = engine.current_pod("default/web")

@@ -1,4 +1,4 @@
-"""NodeTies: the choice among equally good nodes, against a plain heap of Go's container/heap."""
+"""Tests of NodeTies, which chooses among equally good nodes, against a plain heap of Go's container/heap."""
 
 from random import Random
 from typing import Any

@@ -1,4 +1,4 @@
-"""Profiles that call a plugin but leave out the point at which it prepares: pods fail with upstream's words."""
+"""Tests of profiles that enable a plugin without the extension point at which it prepares: pods fail as upstream."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def attempted(pod: Pod, point: str, *disabled: str, nodes: int = 2, **spec: Any)
     status = {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}
     raws = [{"kind": "Node", "metadata": {"name": f"n{n}"}, "spec": spec, "status": status} for n in range(nodes)]
     machine.cluster.load(map(Node.from_raw, raws))
-    for _ in range(2):  # the last one from what the others left remembered
+    for _ in range(2):  # the last one uses cached results of the others
         drive(machine.begin(pod, {}))
     result = drive(machine.begin(pod, {}))
     assert isinstance(result, ScheduleResult | FitError)

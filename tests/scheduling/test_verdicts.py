@@ -18,7 +18,7 @@ POD = Pod.from_raw({"kind": "Pod", "metadata": {"name": "p", "namespace": "d"}, 
 
 
 class Coded:
-    """Its code 1 may help to wait for, 2 never."""
+    """A plugin whose code 1 means that waiting may help, and 2 that it cannot."""
 
     name: ClassVar = "Coded"
 
@@ -27,7 +27,7 @@ class Coded:
 
 
 def verdicts(*answer: int | Status, default_status: Status | None = None, nodes: int = 6) -> Verdicts:
-    """Verdicts on the first nodes n0, n1 and so on: 0 passes, another number is Coded's, a Status is Spoken's own."""
+    """Return verdicts on the nodes n0, n1 and so on: 0 passes, another number is Coded's code, a Status is Spoken's."""
     cluster = SchedulerCache()
     cluster.load(Node.from_raw({"kind": "Node", "metadata": {"name": f"n{number}"}}) for number in range(nodes))
     filters = tuple(

@@ -1,4 +1,4 @@
-"""Cluster: a whole cluster in process, without an event loop."""
+"""Tests of Cluster, a whole cluster in process without an event loop."""
 
 import asyncio
 import bdb
@@ -180,7 +180,7 @@ def test_two_versions_decide_by_their_own_rules() -> None:
 
 
 class PrefersLast:
-    """Scores the node whose name sorts last the highest."""
+    """A plugin that gives the highest score to the node whose name sorts last."""
 
     name: ClassVar = "PrefersLast"
 

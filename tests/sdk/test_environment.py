@@ -1,4 +1,4 @@
-"""The Gymnasium environments."""
+"""Tests of the Gymnasium environments."""
 
 from typing import Any
 

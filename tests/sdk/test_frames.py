@@ -1,4 +1,4 @@
-"""Tables as data frames of three libraries."""
+"""Tests of tables as data frames of three libraries."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""The public interface, as text: a change of it is deliberate.
+"""A test of the public interface as text, which detects unintended changes.
 
-`KSCHEDD_REWRITE_INTERFACE=1 pytest tests/sdk/test_interface.py` writes interface.txt anew.
+`KSCHEDD_REWRITE_INTERFACE=1 pytest tests/sdk/test_interface.py` rewrites interface.txt.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""The notebooks run from the first cell to the last, and the plots are drawn."""
+"""Tests that the notebooks run from the first cell to the last, and draw their plots."""
 
 from pathlib import Path
 

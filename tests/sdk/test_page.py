@@ -1,4 +1,4 @@
-"""docs/LIBRARY.md and examples/library: each program runs, and its assertions hold."""
+"""Tests that each program of docs/LIBRARY.md and examples/library runs, and that its assertions hold."""
 
 import inspect
 import re
@@ -64,7 +64,7 @@ def test_the_page_lists_every_program() -> None:
 
 
 def test_the_page_lists_the_columns_of_every_table() -> None:
-    """Each row of the page's table names a record of the library, and its columns as they are."""
+    """Check that each row of the page's table names a record of the library, and its columns."""
     rows = re.findall(r"^\| `[^|]*` \| `(\w+)` \| (`.*`) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     there = [found(name) for name in described()]
     there += [each for module in there if inspect.ismodule(module) for each in vars(module).values()]
@@ -76,7 +76,7 @@ def test_the_page_lists_the_columns_of_every_table() -> None:
 
 
 def described() -> list[str]:
-    """Return the full names that the reference describes."""
+    """Return the full names that the reference documents."""
     return re.findall(r"^::: (\S+)$", (ROOT / "docs" / "API.md").read_text(encoding="utf-8"), re.MULTILINE)
 
 

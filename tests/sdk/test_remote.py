@@ -1,4 +1,4 @@
-"""RemoteCluster: a running daemon with the operations of a cluster in process."""
+"""Tests of RemoteCluster, which offers a running daemon with the operations of a cluster in process."""
 
 import inspect
 import subprocess
@@ -16,7 +16,7 @@ from kschedd.startup.options import DaemonOptions
 
 
 def use(cluster: RemoteCluster) -> None:
-    """Use each operation that the socket serves otherwise than a cluster in process does."""
+    """Use each operation whose implementation differs from a cluster's in process."""
     cluster.apply(node("n1"), node("n2"), pod("a"), pod("b", cpu="50"))
     cluster.advance("10s")
     assert cluster.placements() == {"a": "n1", "b": None}
@@ -56,7 +56,7 @@ def use(cluster: RemoteCluster) -> None:
 
 
 async def with_daemon(folder: Path, nursery: trio.Nursery, work: Callable[[Path], None]) -> None:
-    """Do the work in a thread while a daemon in virtual time serves the socket that it is given."""
+    """Run the function in a thread while a daemon in virtual time serves its socket."""
     options = DaemonOptions(socket=folder / "k.sock", speed=0.0, seed=1)
 
     async def serve(task_status: trio.TaskStatus[Path]) -> None:
@@ -100,7 +100,7 @@ def public(kind: type) -> set[str]:
 
 
 def test_a_daemon_has_the_surface_of_a_cluster_in_process() -> None:
-    """Walk both classes: what differs is listed here, and in docs/LIBRARY.md."""
+    """Compare both classes; this test and docs/LIBRARY.md list the differences."""
     in_process = {"from_dump", "snapshot", "restore", "warnings", "version", "plugin_faults"}
     assert public(Cluster) - public(RemoteCluster) <= in_process
     assert public(RemoteCluster) - public(Cluster) == set()

@@ -1,4 +1,4 @@
-"""Wrong arguments and hostile input: an error that names the fault, and a cluster that stays usable."""
+"""Tests of wrong arguments and hostile input: an error names the fault, and the cluster stays usable."""
 
 import math
 import pickle

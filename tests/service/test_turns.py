@@ -1,4 +1,4 @@
-"""Slots and turns are shared client by client; threads are bounded, and given up with their client."""
+"""Tests that slots and turns are shared fairly between clients, and threads limited and abandoned with their client."""
 
 import threading
 from collections.abc import Generator
@@ -80,7 +80,7 @@ async def test_who_gives_up_waiting_leaves_nothing_behind() -> None:
 
 
 async def test_work_of_two_clients_runs_in_turns_with_a_round_of_the_loop_between(nursery: trio.Nursery) -> None:
-    turns = Turns(slice_s=0.0)  # a turn is over at once: one step each
+    turns = Turns(slice_s=0.0)  # a turn ends after one step
     order: list[str] = []
 
     def work(name: str, steps: int) -> Generator[None, None, str]:
@@ -126,7 +126,7 @@ async def test_a_client_has_one_thread_and_another_one_is_not_kept_waiting() -> 
         assert begun == ["greedy"]
         assert (pool.slots.held, pool.slots.waiting) == (1, 44)
         nursery.cancel_scope.cancel()
-    # Nobody waits for it any more; its thread counts until it comes back.
+    # No client waits for the thread any more, but it holds its slot until it ends.
     assert (pool.slots.held, pool.slots.waiting) == (1, 0)
     go.set()
     assert await pool.run("greedy", lambda given_up: "next") == "next"

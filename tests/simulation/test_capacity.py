@@ -111,7 +111,7 @@ def test_the_fewest_nodes_of_one_shape(pods: list[dict[str, Any]], count: int) -
 
 
 def test_of_several_shapes_the_cheaper_mixture_is_found() -> None:
-    found = needed([pod(f"p{n}", "1") for n in range(19)], SMALL, LARGE)  # 18 more: two large and one small
+    found = needed([pod(f"p{n}", "1") for n in range(19)], SMALL, LARGE)  # 18 more: two large nodes and one small node
     assert (found.counts, found.price, found.exact) == ({"small": 1, "large": 2}, 7.0, False)
 
 

@@ -1,7 +1,7 @@
-"""No state is left of deleted pods and nodes, each of which has its own names, labels, taints and images.
+"""Tests that no memory is kept for deleted pods and nodes, each of which has its own names, labels, taints and images.
 
-What is kept on purpose has bounds, which are set so low here that they are reached at once. Then nothing of this
-program is there in greater number after the second half of the run than after the first.
+Caches with limits get such low limits that they are full at once. Then the number of this program's objects must not
+increase in the second half of the run.
 """
 
 import functools
@@ -18,11 +18,11 @@ from kschedd.log.log import Log
 from kschedd.methods import daemon_methods
 
 ROUNDS, NODES, PODS = 6, 3, 5
-#: modules whose caches and histories are bounded by a constant of one of these names
+#: modules whose caches and histories are limited by a constant with one of these names
 _ROOMS = ("actors", "cache", "log", "plugins", "queue", "scheduling", "store")
 _NAMES = ("KEPT", "LIMIT", "MOST", "REMEMBERED", "BRANCHES")
 _SET_TO = 8
-#: nothing that is kept, but what a bound would make slower, or wrong
+#: constants that limit no memory, and must keep their values
 _NOT_BOUNDS = ("MOST_POPPED", "_MOST_EVENTS", "MOST_OPERATIONS", "MOST_COPIED")
 
 NODE = """
@@ -69,7 +69,7 @@ def lower_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def churn(daemon: VirtualDaemon, cluster: VirtualCluster, number: int) -> int:
-    """Nodes and pods come, run, and go; how many pods had a node."""
+    """Add, run and delete nodes and pods; return the number of pods that were scheduled."""
     nodes = [NODE.format(r=number, i=i) for i in range(NODES)]
     pods = [POD.format(r=number, i=i, node=i % (NODES + 1)) for i in range(PODS)]
     applied = daemon.call("objects.apply", manifests="".join([*nodes, *pods]), source="churn")
@@ -86,14 +86,14 @@ def churn(daemon: VirtualDaemon, cluster: VirtualCluster, number: int) -> int:
 
 def what_there_is() -> Counter[str]:
     for each in gc.get_objects():
-        if type(each) is functools._lru_cache_wrapper:  # bounded, each by its own size
+        if type(each) is functools._lru_cache_wrapper:  # limited by its own size
             each.cache_clear()
     gc.collect()
     return Counter(name for each in gc.get_objects() if (name := str(type(each))).startswith("<class 'kschedd."))
 
 
 def test_nothing_is_left_of_what_came_and_went(monkeypatch: pytest.MonkeyPatch) -> None:
-    VirtualCluster(default_config(), seed=1)  # imports the plugins, whose bounds are lowered with the others
+    VirtualCluster(default_config(), seed=1)  # imports the plugins, whose limits are lowered with the others
     lower_bounds(monkeypatch)
     cluster = VirtualCluster(default_config(), seed=1)
     cluster.engine.store.log.keep(20)

@@ -1,15 +1,15 @@
-"""The invariants of a cluster hold after any operations in any order.
+"""Tests of the invariants of a cluster after any operations in any order.
 
-Nodes, pods, labels, taints, resources and volumes come, change and go, time passes; after every step the cluster has
-come to rest, and then
+Nodes, pods, labels, taints, resources and volumes are added, changed and deleted, and time passes; after every step,
+when no work is pending, these invariants hold:
 
-* every pending pod is in exactly one place, none is lost, and the queue holds nothing else;
-* no pod was bound to a node beyond its capacity, ports, taints, or affinity to the node's labels (at that moment);
+* every pending pod is in exactly one queue or in flight, and the queue has no other pods;
+* at the time of its binding, no pod exceeded its node's capacity or conflicted with its ports, taints or labels;
 * the columns of the cache equal those of a cluster made from the stored objects;
-* no pod is tried over and over at one moment;
-* the auditor finds no sleeping pod that would fit, but for what kube-scheduler 1.34 misses as well.
+* no pod is attempted repeatedly at one moment;
+* the auditor finds no sleeping pod that fits on a node, except for those that kube-scheduler 1.34 misses as well.
 
-The same few hundred steps run with the other tests. In about a minute, 10,000 steps that are different ones each time:
+By default, a few hundred steps run, always the same. 10,000 random steps take about a minute:
 
     KSCHEDD_STEPS=10000 pytest tests/simulation/test_cluster_machine.py
 """
@@ -74,7 +74,7 @@ def term(app: str, key: str) -> Raw:
 
 @st.composite
 def affinities(draw: st.DrawFn) -> Raw:
-    """Node affinity, pod affinity, anti-affinity or spreading; mostly none."""
+    """Draw node affinity, pod affinity, anti-affinity or spreading; usually none."""
     match draw(st.integers(0, 6)):
         case 0:
             expression = {"key": ZONE, "operator": draw(st.sampled_from(["In", "NotIn"])), "values": ["x"]}
@@ -99,8 +99,8 @@ def affinities(draw: st.DrawFn) -> Raw:
 @st.composite
 def pods(draw: st.DrawFn) -> Raw:
     container: Raw = {"name": "c", "image": "i", "resources": {"requests": {"cpu": draw(cpus)}}}
-    by_hand = draw(st.integers(0, 9)) == 0  # put on a node past the scheduler
-    # By hand two pods may get one host port on one node; as upstream, the first to go then frees it for both.
+    by_hand = draw(st.integers(0, 9)) == 0  # assigned to a node without the scheduler
+    # Two pods assigned without the scheduler may use one host port of a node; as upstream, deleting one frees the port.
     if draw(st.integers(0, 5)) == 0 and not by_hand:
         container["ports"] = [{"containerPort": 80, "hostPort": 80}]
     spec: Raw = {"containers": [container], "tolerations": draw(tolerations), **draw(affinities())}
@@ -181,8 +181,8 @@ def volumes(draw: st.DrawFn) -> Raw:
 class ClusterMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.waited: set[str] = set()  # uids of the pods whose binding had to wait: the cluster changed meanwhile
-        self.tries: Counter[str] = Counter()  # since the clock last moved
+        self.waited: set[str] = set()  # uids of pods whose binding had to wait, while the cluster may have changed
+        self.tries: Counter[str] = Counter()  # since the last advance of the clock
         self.tries_at = 0.0
         self.engine = Engine(
             seed=1, controllers=embedded_controllers(), on_happened=self.happened, on_decision=self.decided, audit=True
@@ -345,7 +345,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert isinstance(pod, Pod)
         node = self.engine.store.find("Node", "", pod.node_name)
         if not isinstance(node, Node):
-            return  # it went while the pod waited for its volumes
+            return  # it was deleted while the pod waited for its volumes
         there = [other for other in self.engine.store.pods_on(node.name) if not other.finished]
         if pod.uid not in self.waited:
             assert sum(nanos(cpu_of(other)) for other in there) <= nanos(node.status["allocatable"]["cpu"])
@@ -365,7 +365,7 @@ class ClusterMachine(RuleBasedStateMachine):
         try:
             self.engine.store.create(raw)
         except ApiError:
-            return  # it is there already, or refused
+            return  # it exists already, or was rejected
         if run_until_idle:
             self.engine.run_until_idle()
 
@@ -413,7 +413,7 @@ ClusterMachine.TestCase.settings = settings(
     max_examples=max(1, STEPS // STEPS_A_RUN),
     stateful_step_count=STEPS_A_RUN,
     deadline=None,
-    derandomize=WANTED_STEPS is None,  # the same steps with every run of the tests; others when asked for many
+    derandomize=WANTED_STEPS is None,  # the same steps in every run, unless a number of steps is set
     suppress_health_check=list(HealthCheck),
 )
 TestCluster = ClusterMachine.TestCase

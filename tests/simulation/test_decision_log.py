@@ -1,4 +1,4 @@
-"""The decision log's own trouble bears its own name."""
+"""Tests that an error of the decision log names its file."""
 
 from pathlib import Path
 

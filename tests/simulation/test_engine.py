@@ -1,4 +1,4 @@
-"""The virtual-time loop: when it rests, and when it gives up."""
+"""Tests of the loop in virtual time: when it ends, and when it gives up."""
 
 from typing import Any, ClassVar
 
@@ -49,7 +49,7 @@ def test_a_failed_attempt_says_how_many_nodes_it_visited() -> None:
 
 
 class Restless:
-    """Turns every pod away at Permit and wakes it at once."""
+    """A plugin that rejects every pod at Permit and wakes it at once."""
 
     name: ClassVar = "Restless"
 

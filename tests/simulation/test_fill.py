@@ -1,4 +1,4 @@
-"""Filling a cluster with the pods of a trace, in random order."""
+"""Tests of filling a cluster with the pods of a trace, in random order."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def _asked(trace: Trace) -> int:
 def test_pods_come_until_they_ask_for_the_share(trace: Trace) -> None:
     for seed in range(20):
         made = filled(trace, Fill(GPU_MILLI, 3.0), seed)
-        # 6000 is asked for as soon as it is reached, so by at most one pod more.
+        # The sum reaches 6000, and exceeds it by less than one pod.
         assert 6000 <= _asked(made) < 7000
         assert {pod.raw["metadata"]["name"].split("-")[0] for pod in made.pods} == {"a", "b", "c"}
 

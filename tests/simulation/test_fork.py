@@ -1,4 +1,4 @@
-"""A fork continues as the cluster itself would, and changes of the fork do not affect the cluster."""
+"""Tests that a fork continues as its cluster would, and that changes of the fork do not affect the cluster."""
 
 import gc
 import json
@@ -104,7 +104,7 @@ SET_UP: list[dict[str, Any]] = [
 
 
 class Cluster:
-    """An engine with the controllers of a whole cluster, and the log of its attempts."""
+    """An engine with all controllers of a cluster, and the log of its attempts."""
 
     def __init__(self, of: "Cluster | None" = None, stopped: bool = False) -> None:
         self.log: list[dict[str, object]] = []
@@ -124,7 +124,7 @@ class Cluster:
         try:
             change(self.engine.store)
         except ApiError:
-            pass  # what is not there any more: refused in the cluster as in the fork
+            pass  # an object that no longer exists: the cluster and the fork both reject the change
         self.engine.run_until_idle()
 
     def advance(self, seconds: float) -> None:
@@ -132,7 +132,7 @@ class Cluster:
 
 
 def fingerprint(engine: Engine) -> str:
-    """All that the cluster is made of, as text."""
+    """Return the whole state of the cluster as text."""
     store, machine, queue = engine.store, engine.machine, engine.queue
     table = machine.cluster.table
     random = machine.choose.random.getstate()
@@ -270,7 +270,7 @@ def test_in_a_fork_a_stopped_attempt_begins_again_and_comes_to_the_same(stop: di
 
 
 def place_of(cluster: Cluster) -> tuple[object, ...] | None:
-    """Return where the debugger has stopped the cluster."""
+    """Return the position at which the debugger has stopped the cluster."""
     stop = cluster.engine.driver.debugger.stop
     if stop is None or (at := stop.point) is None:
         return None
@@ -279,7 +279,7 @@ def place_of(cluster: Cluster) -> tuple[object, ...] | None:
 
 
 def steps_of(cluster: Cluster) -> list[tuple[object, ...] | None]:
-    """Return the stop points up to the end of the attempt and its binding cycle, one `next` after the other."""
+    """Return the stop points of `next` up to the end of the attempt and its binding cycle."""
     places = []
     while (place := place_of(cluster)) is not None:
         places.append(place)

@@ -1,4 +1,4 @@
-"""Formats of traces: what rows become, faults of wrong rows, conversion, samples and fitted generators."""
+"""Tests of formats of traces: parsed rows, faults of invalid rows, conversion, samples and fitted generators."""
 
 import gzip
 import json
@@ -304,7 +304,7 @@ def test_pods_that_never_end_cannot_be_fitted() -> None:
 
 
 def gangs_of(folder: Path) -> list[str]:
-    """Write a job of three pods, one of two and one of one for four GPUs; return the flags of a simulation of them."""
+    """Write jobs of three pods, two pods and one pod for four GPUs; return the flags to simulate them."""
     (folder / "nodes.csv").write_text("gpu_model,gpu_capacity_num,cpu_num,node_name\nA10,2,128,0\nA10,2,128,1\n")
     jobs = ["1,13,A10,1,1,3,5,100,HP", "2,13,A10,1,1,2,6,50,Spot", "3,13,A10,1,1,1,7,20,Spot"]
     (folder / "jobs.csv").write_text(SPOT + "\n".join(jobs))

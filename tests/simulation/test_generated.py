@@ -1,4 +1,4 @@
-"""A generated workload: the arrival and run times of its pods, and invalid shapes."""
+"""Tests of generated workloads: the arrival and run times of their pods, and invalid shapes."""
 
 from collections.abc import Callable
 from typing import Any

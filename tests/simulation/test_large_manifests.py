@@ -1,4 +1,4 @@
-"""Manifests too large for kubectl's last-applied annotation, which only client-side apply to an API server needs."""
+"""Tests of manifests too large for the last-applied annotation, which only client-side apply to an API server needs."""
 
 import io
 import json

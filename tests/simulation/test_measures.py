@@ -1,4 +1,4 @@
-"""Measures of a run: fragmentation against its definition, waits, slowdowns, disruptions and balance."""
+"""Tests of measures of a run: fragmentation against its definition, waits, slowdowns, disruptions and balance."""
 
 from random import Random
 from typing import Any
@@ -51,7 +51,7 @@ def by_definition(table: NodeTable, targets: list[dict[str, Any]], resource: str
             fits = all(amount <= free.get(name, 0) for name, amount in one.requests.items())
             fits = fits and all(labels.get(k) == v for k, v in (raw["spec"].get("nodeSelector") or {}).items())
             if not (fits and one.requests.get(resource, 0) > 0):
-                lost += max(free[resource], 0) / len(targets)  # more may be requested than there is
+                lost += max(free[resource], 0) / len(targets)  # the requests may exceed the capacity
     return lost / there
 
 

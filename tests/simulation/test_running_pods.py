@@ -1,4 +1,4 @@
-"""Each pod as if it were to be scheduled now: alike pods share what comes of one, and nothing of an attempt stays."""
+"""Tests of attempts for running pods: equal pods share one result, and the attempts change no state."""
 
 from typing import Any
 

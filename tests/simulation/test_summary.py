@@ -1,4 +1,4 @@
-"""Utilisation over time: counting only changes gives the same result as counting everything."""
+"""Tests that utilization over time, counted incrementally, equals utilization counted from scratch."""
 
 from collections.abc import Callable
 
@@ -44,7 +44,7 @@ STEPS: list[Callable[[Store], object]] = [
 
 @pytest.mark.parametrize("most_resources", [None, 0])
 def test_what_changed_comes_to_the_same_as_all_of_it(most_resources: int | None) -> None:
-    """Also where the table drops the columns of resources that no pod asks for, and numbers the others anew."""
+    """Drop the table's columns of resources that no pod requests, which renumbers the other columns."""
     simulation = Simulation(default_config(), seed=1, registry=Registry(), controllers=())
     table = simulation.machine.cluster.table
     if most_resources is not None:

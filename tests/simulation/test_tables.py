@@ -1,4 +1,4 @@
-"""`kschedd simulate --out DIR`: the tables of one run, their schema, and that readers read them directly."""
+"""Tests of `kschedd simulate --out DIR`: the tables of one run, their schema, and reading them with other libraries."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""With 1.37 a DeviceTaintRule blocks a device for a pod until the rule is deleted; 1.36 has no such rules."""
+"""Tests that a DeviceTaintRule of 1.37 blocks a device until the rule is deleted; 1.36 has no such rules."""
 
 import pytest
 

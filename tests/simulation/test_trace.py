@@ -1,4 +1,4 @@
-"""Traces: what their lines become, in which order things happen, and what is wrong with the others."""
+"""Tests of traces: the objects made of their lines, the order of events, and faults of invalid lines."""
 
 import random
 from collections import Counter
@@ -184,7 +184,7 @@ def test_events_are_ordered_and_every_pod_comes_before_it_goes(times, rng: rando
         else:
             there.remove(event.key)
     assert not there
-    # The file's order decides among pods of one instant, nothing else does.
+    # Only among pods with equal times does the order in the file matter.
     rng.shuffle(pods)
     assert Counter(map(repr, events(pods))) == Counter(map(repr, happening))
 
@@ -387,7 +387,7 @@ def test_the_recorded_cluster_ends_empty(alibaba) -> None:
     happening = alibaba.events()
     assert Counter(event.action for event in happening) == {"create": 8152, "delete": 8152}
     assert happening[-1].time_s == 12_902_960
-    # One pod comes and goes in the same second; one asks for no memory.
+    # One pod is created and deleted in the same second; one requests no memory.
     assert [pod.key for pod in alibaba.pods if pod.created_s == pod.deleted_s] == ["default/openb-pod-7285"]
     blink = [event.action for event in happening if event.key == "default/openb-pod-7285"]
     assert blink == ["create", "delete"]

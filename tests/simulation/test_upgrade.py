@@ -1,4 +1,4 @@
-"""Tests of decisions that another version changes, and of the responsible rule, with mock judges."""
+"""Tests of decisions that another version changes, and of the rule responsible, with fake judges."""
 
 from collections.abc import Collection
 from typing import Any
@@ -15,7 +15,7 @@ def _compared(*given: Any) -> Any:
 
 
 class Told:
-    """A judge by rules; it counts how often it was asked."""
+    """A judge with fixed rules, which counts its calls."""
 
     def __init__(self) -> None:
         self.requests: list[Collection[str] | None] = []
@@ -85,7 +85,7 @@ def test_rules_that_matter_only_together_are_named() -> None:
 
 
 class Numbers:
-    """A judge of many pods, one in ten of which a rule moves; it counts how many it decided about."""
+    """A judge of many pods, of which a rule moves one in ten; it counts its decisions."""
 
     def __init__(self) -> None:
         self.decided = 0

@@ -26,7 +26,7 @@ def test_connections_that_cannot_be_accepted_are_told_of_once_a_minute() -> None
 
 @contextmanager
 def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Yield the reading end of a pipe that is standard error.
+    """Yield the reading end of a pipe that replaces standard error.
 
     This is not a fixture, because pytest replaces the stream that a fixture sets.
     """
@@ -39,7 +39,7 @@ def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 def test_a_pipe_that_is_not_read_drops_lines_and_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
     log, line = LogOutput(), "x" * 1023 + "\n"
     with piped(monkeypatch) as pipe:
-        for _ in range(1_000):  # a pipe has room for 64 of them
+        for _ in range(1_000):  # a pipe holds 64 of them
             log.write(line)
             log.flush()
         kept = os.read(pipe, 1 << 20)

@@ -1,4 +1,4 @@
-"""The version of a daemon that begins as a dump or mirrors a cluster."""
+"""Tests of the version of a daemon that starts from a dump or mirrors a cluster."""
 
 from pathlib import Path
 from typing import Any

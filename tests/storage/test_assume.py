@@ -1,4 +1,4 @@
-"""Tests that assumptions about volumes and claims hold until they are reverted or the cluster is newer."""
+"""Tests that assumptions about volumes and claims hold until they are reverted or the cluster has a newer object."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""AttachedVolumes: what is remembered of the rows is what would be worked out anew."""
+"""Tests that AttachedVolumes, updated incrementally, equals one computed from scratch."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["put", "put", "put", "remove"]), O
 
 
 def reported(of: AttachedVolumes, cluster: SchedulerCache) -> list[object]:
-    """Everything that it reports about the cluster's nodes."""
+    """Return all that it reports about the cluster's nodes."""
     table = cluster.table
     rows = np.array(sorted(table.row_of.values()), dtype=np.int64)
     found: list[object] = [of.room_for(wanted, rows).tolist() for wanted in WANTED]

@@ -1,4 +1,4 @@
-"""The volume that is bound to a claim: the prepared candidates and the plain rule agree for each volume."""
+"""Tests that the prepared candidates and the plain rule select the same volume for a claim."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def in_zones(*terms: tuple[str, ...]) -> dict[str, Any]:
 
 
 def plain(wanted: Object, volumes: list[Volume], labels: dict[str, str], taken: set[str]) -> Volume | None:
-    """FindMatchingVolume as a loop."""
+    """Return the result of upstream's FindMatchingVolume, written as a loop."""
     smallest = None
     for each in volumes:
         if each.name in taken or (each.claim_ref is not None and not each.reserved_for(wanted)):

@@ -1,4 +1,4 @@
-"""The translation of in-tree volumes to volumes of their CSI drivers."""
+"""Tests of the translation of in-tree volumes to volumes of their CSI drivers."""
 
 from typing import Any
 

@@ -6,7 +6,7 @@ from typing import Any
 def definition(
     kind: str = "Widget", group: str = "example.com", scope: str = "Namespaced", **names: Any
 ) -> dict[str, Any]:
-    """Return the definition of a custom resource with a served version v1 and a version v0 that is no longer served."""
+    """Return the definition of a custom resource with a served version v1 and a version v0 that is not served."""
     plural = f"{kind.lower()}s"
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {

@@ -1,7 +1,7 @@
-"""A ClusterApi in a few dicts, for tests that need no rule of the API server beyond those that it always keeps.
+"""A ClusterApi made of a few dicts, for tests that need only the API server's basic rules.
 
-It shares no code with the embedded store. It admits and defaults nothing and validates nothing; names, versions,
-preconditions, binding, deletion with grace, eviction and watching are as `kschedd.store.cluster_api` promises them.
+It shares no code with the embedded store. It neither validates nor defaults objects, and has no admission; names,
+versions, preconditions, binding, graceful deletion, eviction and watching follow `kschedd.store.cluster_api`.
 """
 
 import builtins
@@ -29,7 +29,7 @@ _NOW = "1970-01-01T00:00:00Z"
 
 
 class FakeCluster:
-    """The verbs. `history`: how many events are kept for watches."""
+    """The verbs. `history`: the number of events kept for watches."""
 
     def __init__(self, history: int = 1000) -> None:
         self.objects: dict[Key, Object] = {}

@@ -1,4 +1,4 @@
-"""Manifests that the tests of the store and of the controllers share."""
+"""Manifests for the tests of the store and of the controllers."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Documents of all built-in kinds, made at random by their schema, and spoiled in some places.
+"""Random documents of all built-in kinds, made from their schemas, some with invalid parts.
 
-Everything follows from the seed.
+The seed determines every document.
 """
 
 import random
@@ -64,7 +64,7 @@ def document(schema: Schema, chance: random.Random, depth: int = 0) -> Any:
 
 
 def spoiled(value: Any, chance: random.Random) -> Any:
-    """Return the value with junk in one place; deeper places are less likely."""
+    """Return the value with an invalid part; deeper parts are less likely."""
     if isinstance(value, dict) and value and chance.random() < 0.85:
         name = chance.choice(list(value))
         return {**value, name: spoiled(value[name], chance)}
@@ -75,7 +75,7 @@ def spoiled(value: Any, chance: random.Random) -> Any:
 
 
 def mutated(value: Any, schema: Schema, chance: random.Random) -> Any:
-    """Return the value with one place replaced by another value of the right type."""
+    """Return the value with one part replaced by another value of the right type."""
     if isinstance(schema, Fields) and isinstance(value, dict) and schema and chance.random() < 0.9:
         there = [name for name in schema if name in value]
         name = chance.choice(there if there and chance.random() < 0.7 else list(schema))

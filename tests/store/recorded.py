@@ -1,7 +1,7 @@
-"""Answers of a recorded kube-apiserver, compared with the embedded store: one create, update or patch per record.
+"""The embedded store's answers to creates, updates and patches, compared with those of a recorded kube-apiserver.
 
-`answer` asks the store; `agreement` says in which of these parts it answered alike: `accepted` (whether), `object`
-(field by field, without what differs from run to run) and `causes` (the set of fields a refusal names).
+`answer` makes the request; `agreement` returns which of these parts are equal: `accepted`, `object` (without fields
+that differ between runs) and `causes` (the set of fields in a rejection).
 """
 
 import argparse
@@ -27,7 +27,7 @@ from kschedd.store.store import Store
 
 NOW_S = 1_750_000_000.0
 APPLY = "application/apply-patch+yaml"
-GOLDEN = "golden"  # who made what was there before
+GOLDEN = "golden"  # manager of the objects that existed before
 CONTENT_TYPES = {
     APPLY: "apply",
     "application/json-patch+json": "json",
@@ -109,7 +109,7 @@ def answer(record: Mapping[str, Any]) -> Answer | None:
 
 
 def _given(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a request's placeholders, taken from what the server assigned to the object."""
+    """Return the values of a request's placeholders, which are those that the server assigned to the object."""
     meta, spec = raw["metadata"], raw.get("spec") or {}
     names = {"<uid>": meta["uid"], "<resourceVersion>": meta["resourceVersion"], "<time>": meta["creationTimestamp"]}
     if "clusterIP" in spec:
@@ -143,7 +143,7 @@ def _filled(value: Any, names: Mapping[str, Any]) -> Any:
 
 
 def agreement(record: Mapping[str, Any], got: Answer) -> dict[str, bool]:
-    """Each part that is asked, and whether it agrees."""
+    """Return for each compared part whether it is equal."""
     want = record["want"]
     found = {"accepted": (want["code"] < 300) == got.accepted, "code": want["code"] == got.code}
     refusal = want.get("status") or {}
@@ -258,7 +258,7 @@ def _ask_apply(store: Store, record: Mapping[str, Any], target: Any, names: dict
 
 
 def _apply(store: Store, kind: str, target: Any, config: Any, manager: str, **how: Any) -> Any:
-    """Perform a server-side apply to the path of `target`, or else to the path that the configuration names."""
+    """Apply (server-side) to the path of `target`, or else to the path that the configuration names."""
     known = BY_NAME[kind]
     namespace, name = "default" if known.namespaced else "", ""
     if target is not None:
@@ -293,10 +293,10 @@ def disagreements(record: Mapping[str, Any], got: Answer) -> list[str]:
 
 
 def main() -> None:
-    """Print what each family agrees in, and each disagreement of the records asked for."""
+    """Print the parts in which each family agrees, and each difference of the selected records."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("families", nargs="*", default=["create", "update", "patch"], metavar="FAMILY")
-    parser.add_argument("--only", default="", metavar="PREFIX", help="only these, and what differs")
+    parser.add_argument("--only", default="", metavar="PREFIX", help="print only the differences of these records")
     options = parser.parse_args()
     for family in options.families:
         counts: Counter[tuple[str, bool]] = Counter()

@@ -22,7 +22,7 @@ _KINDS: dict[str, Kind] = {kind.plural: kind for kind in BY_NAME.values()}
 
 @attrs.frozen
 class Step:
-    """One question of a record; `got` is None where it could not be put."""
+    """One request of a record; `got` is None if the request could not be made."""
 
     record: str
     number: int

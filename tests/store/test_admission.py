@@ -223,7 +223,7 @@ def test_merged_tolerations(first: list, second: list, merged: list) -> None:
 
 
 def _plainly_merged(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each toleration is compared with all that were kept before it, and with all that come after it."""
+    """Compare each toleration with all that were kept before it, and with all that follow it."""
     together, merged = [*first, *second], []
     for place, toleration in enumerate(together):
         after = [each for each in together[place + 1 :] if each != toleration]

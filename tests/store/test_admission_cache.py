@@ -1,4 +1,4 @@
-"""Tests that admission results are cached while in use, and dropped if they were used once."""
+"""Tests that an admission result is cached while it is used, and dropped if it was used only once."""
 
 import gc
 import weakref
@@ -55,7 +55,7 @@ def test_nothing_is_left_once_it_is_cleared() -> None:
 
 def test_specs_of_pods_that_are_gone_go_though_each_pod_had_its_own() -> None:
     store = Store(now=lambda: 0.0)
-    store.log.keep(10)  # which holds the pods of 20 changes at most
+    store.log.keep(10)  # the log then holds the pods of at most 20 changes
     store.keep_admitted(8)
     specs: list[weakref.ref[PodSpec]] = []
     for number in range(200):

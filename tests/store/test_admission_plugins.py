@@ -1,4 +1,4 @@
-"""Admission by what namespaces have: LimitRanges, ResourceQuotas, annotations; and which plugins are on."""
+"""Tests of admission by the state of a namespace: LimitRanges, ResourceQuotas, annotations; enabled plugins."""
 
 from typing import Any
 
@@ -217,7 +217,7 @@ def test_a_name_that_cannot_be_switched_is_answered_with_the_list(enable: Any, d
 def test_a_missing_service_account_is_rejected_where_accounts_are_known() -> None:
     store = store_with()
     named = {"serviceAccountName": "bot"}
-    store.create(attributes("a", **named))  # the namespace has no account
+    store.create(attributes("a", **named))  # the namespace has no service account
     for name in ("other", "bot"):
         store.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}})
     store.create(attributes("b", **named))

@@ -1,4 +1,4 @@
-"""The contract of `kschedd.store.cluster_api`, run against the embedded store behind its actor and against the fake."""
+"""Tests of the contract of `kschedd.store.cluster_api`, with the embedded store behind its actor and with the fake."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -34,7 +34,7 @@ async def api(request: pytest.FixtureRequest, nursery: trio.Nursery) -> AsyncIte
 
 
 async def started(api: ClusterApi, name: str, node_name: str = "n1", **labels: str) -> Any:
-    """Create and bind a pod that runs and is ready."""
+    """Create and bind a pod that is running and ready."""
     raw = pod(name)
     await api.create({**raw, "metadata": {**raw["metadata"], "labels": labels}})
     bound = await api.bind("default", name, node_name)
@@ -302,7 +302,7 @@ async def test_a_watcher_is_woken_by_a_write_and_told_the_end(api: ClusterApi) -
 
 
 class Labelling:
-    """A controller that labels every pod it hears of."""
+    """A controller that labels every pod that it sees."""
 
     name = "labelling"
     kinds = frozenset(("Pod",))

@@ -1,4 +1,4 @@
-"""Creation: what a new object is called, what of its metadata the server decides, and what is refused."""
+"""Tests of creating objects: generated names, metadata that the server sets, and rejections."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

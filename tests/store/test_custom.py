@@ -1,4 +1,4 @@
-"""Custom resources: accepted once they are defined, validated by their definition, and deleted with it."""
+"""Tests of custom resources, which are accepted once defined, validated by their definition, and deleted with it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Names of CustomResourceDefinitions: accepted if they are not in use; then their kinds are served."""
+"""Tests of names of CustomResourceDefinitions, which are accepted if they are unused; then their kinds are served."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Fields of devices that a version of Kubernetes has or has not: kept and validated, or dropped."""
+"""Tests of device fields that depend on the version of Kubernetes: stored and validated, or dropped."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Claims and classes are refused at the door where their selectors cannot be compiled."""
+"""Tests that claims and classes whose selectors do not compile are rejected."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Fields behind feature gates: known to the versions that have the gate, dropped while it is off."""
+"""Tests of fields behind feature gates, which are dropped while the gate is off."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Generated: uids and names that can be made again."""
+"""Tests of reproducible generated uids and names."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Which object a write is about does not change by the write, on any path; refusals are the API server's."""
+"""Tests that no write changes the identity of an object, and of the API server's messages about such writes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Indexes of pods by node and of dependents by owner: after any writes they are those of the objects that are there."""
+"""Tests that the indexes of pods by node and of dependents by owner match the stored objects after any writes."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ NODES, OWNERS = ("", "n1", "n2"), ("u1", "u2", "")
 
 
 def made(name: str, on: str | None, owners: tuple[str, ...] | None) -> Object:
-    """Return a pod on that node, or a ConfigMap if `on` is None; an owner "" is a reference without a uid."""
+    """Return a pod on that node, or a ConfigMap if `on` is None; the owner "" is a reference without a uid."""
     raw = config_map(name) if on is None else pod(name)
     meta = dict(raw["metadata"])
     if owners is not None:
@@ -33,7 +33,7 @@ def indexes_of(objects: list[Object]) -> Indexes:
 
 
 def contents(indexes: Indexes) -> Any:
-    """All entries of the indexes, so that entries left of a deleted object are found too."""
+    """Return all entries of the indexes, including those that a deleted object left."""
     return (
         {node: set(keys) for node, keys in indexes._on_node.items()},
         {uid: set(keys) for uid, keys in indexes._dependents.items()},

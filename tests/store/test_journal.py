@@ -144,7 +144,7 @@ def test_what_is_older_than_the_history_is_merged_and_comes_to_the_same(
     journal.close()
     assert plain is not None
     assert merged is not None
-    # In the same order, too: whatever goes through all of a kind decides the same.
+    # Check the order as well, since controllers process all objects of a kind in this order.
     assert [in_order(merged, kind) for kind in merged.kinds()] == [in_order(plain, kind) for kind in plain.kinds()]
     assert everything(merged) == everything(store)
     since = max(compacted, store.version - history)

@@ -1,8 +1,8 @@
-"""A journal whose files were damaged: flipped bits, cut ends, zeroed, swapped and repeated blocks, removed files.
+"""Tests of a journal with damaged files: flipped bits, truncation, zeroed, swapped and repeated blocks, removed files.
 
-Whatever was done to it, one of three things follows: the store is what it was; the journal is refused in words; or,
-with --drop-damaged, there is less, and words say so. Never less in silence, never another exception.
-KSCHEDD_STEPS=10000 has it try more than the few that run with the other tests.
+Opening must give the whole store, reject the journal with a message, or, with --drop-damaged, report what is missing.
+It never loses data without a message, and raises no other exception. KSCHEDD_STEPS sets the number of steps; the
+default is small.
 """
 
 import os
@@ -32,7 +32,7 @@ def everything(store: Store) -> Objects:
 
 
 def build(folder: Path) -> Objects:
-    """Build a journal as a killed daemon leaves it: a snapshot, events in the file, and events only in the log."""
+    """Build a journal as a killed daemon leaves it: a snapshot, events in the file, and events only in SQLite's log."""
     at_work = folder / "at-work"
     at_work.mkdir()
     store = Store(now=Clock(), seed=3)
@@ -126,7 +126,7 @@ def check(folder: Path, objects: Objects, what: str) -> str:
     assert isinstance(refusal, JournalDamaged), what
     assert opened.lost, what
     assert opened.store is not None, what
-    assert opened.store.version >= 1_000_000, what  # no version that was shown means something else now
+    assert opened.store.version >= 1_000_000, what  # no version that a client has seen is used again
     again = try_open(file, drop_damaged=False)
     assert isinstance(again, Opened), what
     assert again.store is not None, what
@@ -175,11 +175,11 @@ def test_a_journal_of_which_a_file_is_missing_is_no_new_cluster(
 
 @attrs.frozen
 class LastWrites:
-    """A journal of single writes as a killed daemon leaves it, all of them in SQLite's log."""
+    """A journal of single writes as a killed daemon leaves it, all in SQLite's write-ahead log."""
 
     folder: Path
     version: int  # the last one
-    starts: dict[int, int]  # where in the log each version begins
+    starts: dict[int, int]  # offset in the log of each version
 
     @classmethod
     def made(cls, folder: Path) -> "LastWrites":
@@ -197,20 +197,20 @@ class LastWrites:
         return cls(folder / "left", store.version, starts)
 
     def harm_log(self, version: int) -> None:
-        """Flip a bit of this write, which SQLite then takes for the end of the log."""
+        """Flip a bit of this write, which SQLite then treats as the end of the log."""
         _flip(self.folder / "journal.db-wal", self.starts[version] + 100)
 
     def harm_head(self, *, before_last: int, copies: int) -> None:
-        """Flip a bit in this many copies of the record of the write that is `before_last` writes before the last."""
+        """Flip a bit in this many copies of the head's record of the write that is `before_last` before the last."""
         for copy in range(copies):
             _flip(self.folder / "journal.db-head", self.slot(before_last) + 256 * copy + 20)
 
     def slot(self, before_last: int) -> int:
-        records = len(self.starts) + 2  # those of the empty journal and of the first objects come first
+        records = len(self.starts) + 2  # the first records are those of the empty journal and of the first objects
         return 512 * ((records - before_last) % 2)
 
     def opened(self, *, drop_damaged: bool = False) -> tuple[list[str], str]:
-        """Return the names of ConfigMaps, and the reported losses. Raises JournalDamaged."""
+        """Return the names of the ConfigMaps, and the reported losses. Raises JournalDamaged."""
         file = self.folder / "journal.db"
         opened = open_journal(file, now=Clock(), seed=3, admission=None, drop_damaged=drop_damaged)
         opened.journal.close()
@@ -290,7 +290,7 @@ def test_where_nothing_but_the_record_before_the_last_is_damaged_it_might_have_b
 
 @pytest.mark.parametrize("written", [0, 40], ids=["nothing-of-it-flushed", "torn"])
 def test_a_slot_that_never_had_a_whole_record_is_not_damaged(tmp_path: Path, written: int) -> None:
-    """A power loss leaves such a slot in a new journal, as does a kill during the slot's first write."""
+    """Create a slot that a power loss left in a new journal, or a kill during the slot's first write."""
     last = LastWrites.made(tmp_path)
     head = last.folder / "journal.db-head"
     data = bytearray(head.read_bytes())

@@ -1,6 +1,6 @@
-"""The journal on a disk that is full, fails, writes only a part, or is removed.
+"""Tests of the journal on a disk that is full, fails, writes partially, or is removed.
 
-The fake disk is held against real ones: a limit on the size of files, and a file system that is full.
+Real disks confirm the results of the fake disk: a limit on the size of files, and a full file system.
 """
 
 import errno
@@ -25,11 +25,11 @@ from tests.store.manifests import Clock, config_map
 
 @attrs.define
 class FailingDisk(RealDisk):
-    """The real one, until a fault is set: an errno, or how many bytes it takes of what it is given."""
+    """The real disk, until a fault is set: an errno, or the number of bytes that a write accepts."""
 
     error: int = 0
     takes: int | None = None
-    head_error: int = 0  # of writes as small as those of the head
+    head_error: int = 0  # of writes no larger than those of the head
 
     def pwrite(self, descriptor: int, data: bytes, offset: int) -> int:
         self._fail()
@@ -48,7 +48,7 @@ class FailingDisk(RealDisk):
 
 @attrs.frozen(eq=False)
 class Kept:
-    """A store and its journal; `write` is what the daemon does, in one step."""
+    """A store and its journal; `write` makes one change as the daemon does."""
 
     path: Path
     disk: FailingDisk
@@ -144,7 +144,7 @@ def test_a_head_that_was_written_by_a_failed_write_is_not_ahead_of_the_journal_w
 ) -> None:
     kept.write("before")
     with faulty(kept, takes=109), pytest.raises(JournalError, match="109 of 512 bytes written"):
-        kept.write("meanwhile")  # all of the record is in these 109 bytes
+        kept.write("meanwhile")  # the whole record is in these 109 bytes
     with faulty(kept, head_error=errno.EIO), pytest.raises(JournalError, match="Input/output error"):
         kept.journal.repair()
     copy = kept.path.parent.with_name("killed")
@@ -215,7 +215,7 @@ def test_a_journal_that_shrinks_by_itself_is_whole(kept: Kept) -> None:
         pass
     while kept.journal.shrink_some(100):
         pass
-    kept.write("small", text="x" * 500_000)  # long enough for SQLite to write its log into the file
+    kept.write("small", text="x" * 500_000)  # so long that SQLite copies its log into the file
     kept.write("after")
     kept.journal.compact()
     kept.write("end")

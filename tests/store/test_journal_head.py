@@ -1,4 +1,4 @@
-"""The head of a journal has the last record that was written whole, and a journal that differs from it is refused."""
+"""Tests that a journal's head has the last complete record, and that a journal which differs from it is rejected."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ def head(version: int) -> Head:
 @attrs.define(eq=False)
 class Disk(RealDisk):
     flushes: int = 0
-    shorter: int = 0  # bytes that are not taken of each write
+    shorter: int = 0  # number of bytes that each write omits
     error: int = 0  # of each write and flush
 
     def fdatasync(self, descriptor: int, /) -> None:
@@ -103,7 +103,7 @@ def test_where_a_slot_is_damaged_the_other_one_is_the_head_and_may_not_be_the_la
 def test_a_record_goes_on_counting_from_the_slot_that_is_left(path: Path) -> None:
     written(path, 1, 2, 3)
     harmed = bytearray(path.read_bytes())
-    harmed[SLOT : 2 * SLOT] = bytes(SLOT)  # that of the third record, which is the last
+    harmed[SLOT : 2 * SLOT] = bytes(SLOT)  # the slot of the third and last record
     path.write_bytes(harmed)
     written(path, 4)
     assert read_head(path) == FoundHead(head(4), is_last=True)
@@ -255,5 +255,5 @@ def test_a_journal_that_differs_from_its_head_is_refused(
             JournalDamaged, match=refusal.format(last=store.version, before=store.version - 1, after=store.version + 1)
         ):
             Journal(file)
-    else:  # what is before the snapshot cannot be compared
+    else:  # versions before the snapshot cannot be compared
         Journal(file).close()

@@ -1,4 +1,4 @@
-"""Reading a journal: what it gives back of a snapshot and of the writes after it, at any version, and with progress."""
+"""Tests of reading a journal: objects of the snapshot and of later writes, at any version, and the progress."""
 
 import math
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from tests.store.manifests import Clock, config_map, node, pod
 class Made:
     journal: Journal
     store: Store
-    at: dict[str, int]  # the version at which something had happened
+    at: dict[str, int]  # the version of each named event
 
     def names(self, kind: str = "ConfigMap") -> list[str]:
         return [found.name for found in self.store.list(kind)]

@@ -64,7 +64,7 @@ def loaded(path: Path) -> Store:
 
 
 def test_the_format_is_that_of_journals_that_were_written_earlier() -> None:
-    """A journal of an earlier kschedd must be read as it was written: other numbers need another format."""
+    """Read a journal of an earlier kschedd as it was written; other numbers need another format."""
     assert FORMAT == 2
     assert {ADDED: 0, MODIFIED: 1, DELETED: 2} == CODES
     assert row_sum("Pod", "default", "a", b"raw") == 1612301312
@@ -207,7 +207,7 @@ def test_a_journal_that_ends_where_a_damaged_head_does_may_lack_writes(path: Pat
     last = max((0, slot), key=lambda at: bytes(head[at + 8 : at + 16]))  # the number of its record
     head[last : last + slot] = b"x" * slot
     head_path(path).write_bytes(head)
-    Journal(path).close()  # it goes on after the record that is left, so that it has all of the other
+    Journal(path).close()  # it continues after the remaining record, so that it has all later ones
     journal = Journal(path)
     journal._db.execute("DELETE FROM events WHERE version = ?", (store.version,))
     journal.close()
@@ -343,7 +343,7 @@ def test_after_a_failed_write_each_one_is_refused_until_a_repair_has_taken_it_ba
     for _ in range(2):
         with pytest.raises(JournalError, match="cannot be written: No space left on device"):
             journal.append(events)
-        disk.full = False  # there is room again, but what is in the file is not known
+        disk.full = False  # there is space again, but the content of the file is unknown
     assert (journal.version, journal.tail) == before
     journal.repair()
     journal.append(events)
@@ -375,7 +375,7 @@ def test_a_repair_to_a_version_that_the_journal_does_not_have_is_refused(path: P
 
 
 def test_a_write_into_a_file_that_is_taken_away_meanwhile_has_failed(path: Path) -> None:
-    """The write itself goes well: the file is gone, not its descriptor."""
+    """Fail the write although it succeeds: the file is deleted, its descriptor open."""
 
     class Moving(RealDisk):
         def pwrite(self, descriptor: int, data: bytes, offset: int, /) -> int:

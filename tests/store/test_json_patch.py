@@ -1,4 +1,4 @@
-"""JSON patches: the operations of RFC 6902, and how far the API server is lenient."""
+"""Tests of JSON patches: the operations of RFC 6902, and the API server's deviations from it."""
 
 from typing import Any
 

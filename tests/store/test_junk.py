@@ -1,4 +1,4 @@
-"""A manifest with any value in any place is stored or rejected with a message; none causes an internal error."""
+"""Tests that a manifest with an invalid value anywhere is stored or rejected with a message."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -37,7 +37,7 @@ def worded(refusal: KscheddError) -> None:
 
 
 def spoiled(value: Any) -> Iterator[Any]:
-    """Yield the value with junk in each of its places, one place at a time."""
+    """Yield the value with an invalid value in each place, one place at a time."""
     yield from JUNK
     if isinstance(value, dict):
         for key, item in value.items():

@@ -1,4 +1,4 @@
-"""Every list and every map of every built-in kind, made long, costs at most n log n: it is stored, or it is refused."""
+"""Tests that storing or rejecting a long list or map costs at most n log n, for every list and map of each kind."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -34,7 +34,8 @@ from tests.store.manifests import Clock
 from tests.store.test_random_documents import VERSIONS, named, whole_objects
 
 SIZE: Final = 40
-GROWTH: Final = 2.5  # from the second to the third of three sizes, each twice the one before, over the growth before
+# growth from the second to the third of three sizes, each twice the one before, divided by the growth before
+GROWTH: Final = 2.5
 APART: Final = 2_000  # units that an object may cost at any size
 DEEPEST: Final = 12  # steps of a path
 VALID: Final = {raw["kind"]: raw for raw in reversed(whole_objects())}
@@ -48,14 +49,14 @@ def every_turn_is_counted() -> Iterator[None]:
 
 
 def leaf(schema: str, number: int) -> Any:
-    """Return a value of a type; those of two numbers differ where the type has enough."""
+    """Return a value of this type; values for two numbers differ unless the type has too few values."""
     values = {STR: f"v{number}", ANY: f"v{number}", QUANTITY: str(number + 1), BOOL: True, BYTES: "aGk="}
     times = {TIME: "2020-01-01T00:00:00Z", MICRO_TIME: "2020-01-01T00:00:00.000000Z"}
     return {INT: number, INT32: number, INT_OR_STR: number, NUMBER: number, **values, **times}[schema]
 
 
 def item(schema: Schema, number: int, depth: int = 0) -> Any:
-    """Return a value with all fields to some depth, and of lists and maps one item."""
+    """Return a value with all fields to some depth, and one item in each list and map."""
     if isinstance(schema, str):
         return leaf(schema, number)
     if isinstance(schema, ListOf):
@@ -71,7 +72,7 @@ def item(schema: Schema, number: int, depth: int = 0) -> Any:
 
 
 def long_ones(schema: Schema, seen: set[tuple[str, str]], path: Path = ()) -> Iterator[tuple[Path, Schema]]:
-    """Yield the lists and maps of a type with their paths; each field of a type is met once."""
+    """Yield the lists and maps of a type with their paths; each field of a type is visited once."""
     for field, inner in schema.items():
         here = (*path, field)
         if isinstance(inner, ListOf | MapOf):
@@ -91,7 +92,7 @@ def walk() -> Iterator[Any]:
 
 
 def put(raw: Any, path: Path, value: Any) -> None:
-    """Set the value at a path, and create missing fields on the way."""
+    """Set the value at a path; create missing fields on the way."""
     for step, after in pairwise(path):
         sort = list if isinstance(after, int) else dict
         there = raw.get(step) if isinstance(raw, dict) else raw[step] if raw else None
@@ -109,12 +110,12 @@ def put(raw: Any, path: Path, value: Any) -> None:
 
 
 def cost(kind: str, path: Path, schema: Schema, how: str, size: int) -> int:
-    """Return the cost of a write, of which the value at a path has as many items."""
+    """Return the cost of a write whose list or map at the path has this many items."""
     store, raw = Store(now=Clock()), deepcopy(dict(VALID.get(kind) or named(VERSIONS[kind], kind)))
     subresource: Any = "status" if path[0] == "status" else ""
     name, namespace = raw["metadata"]["name"], raw["metadata"].get("namespace") or ""
     if how == "apply":
-        with suppress(KscheddError):  # what is not there is created
+        with suppress(KscheddError):  # an object that does not exist is created
             store.create(deepcopy(raw))
     items = [item(schema.item, 0 if how == "create-equal" else number) for number in range(size)]
     put(raw, path, items if isinstance(schema, ListOf) else {f"k{number}": each for number, each in enumerate(items)})
@@ -132,9 +133,9 @@ def test_a_list_twice_as_long_costs_at_most_little_more_than_twice(
 ) -> None:
     cost(kind, *found[0], how, SIZE)  # what is cached once
     for path, schema in found:
-        for _ in range(3):  # what other tests have left in a cache may go within one of them
+        for _ in range(3):  # one of the repetitions may evict cache entries of other tests
             small, middle, large = (cost(kind, path, schema, how, SIZE << double) for double in range(3))
-            before = middle - small if middle > small else middle  # where a longer one is refused at once
+            before = middle - small if middle > small else middle  # where a longer one is rejected at once
             if large - middle <= GROWTH * before + APART:
                 break
         assert large - middle <= GROWTH * before + APART, (path, small, middle, large)

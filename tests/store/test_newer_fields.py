@@ -1,4 +1,4 @@
-"""Fields of pods and nodes that 1.34 lacks or drops, and that the scheduler's rules of 1.36 read."""
+"""Tests of fields of pods and nodes that 1.34 lacks or drops, and that the scheduler reads in 1.36."""
 
 import json
 from typing import Any
@@ -75,7 +75,7 @@ def test_each_field_is_kept_by_its_rule_alone() -> None:
 )
 def test_fields_of_pods_are_kept_where_their_gates_are_on(version: KubernetesVersion, kept: set[str]) -> None:
     raw = pod()
-    plain = {"name": "c", "image": "i"}  # 1.34 drops the reference, and rejects what is left
+    plain = {"name": "c", "image": "i"}  # 1.34 drops the reference, and rejects the rest
     source = {"fileKeyRef": {"volumeName": "files", "path": "env", "key": "A"}}
     raw["spec"] |= {
         "hostnameOverride": "db.example.com",
@@ -143,7 +143,7 @@ def test_a_csi_driver_may_ask_for_nodes_that_have_it_by_1_37(version: Kubernetes
         "spec": {"preventPodSchedulingIfMissing": True},
     }
     known, warnings = known_fields(driver, "Warn", Store(now=lambda: 0.0, rules=version.default_rules))
-    assert bool(warnings) is (version is V1_34)  # 1.36 has it behind a gate that is off
+    assert bool(warnings) is (version is V1_34)  # 1.36 has the field behind a gate that is off
     assert known["spec"] == (driver["spec"] if kept else {})
 
 

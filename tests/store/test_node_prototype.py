@@ -1,4 +1,4 @@
-"""Nodes of one request are copied from each other, with the same result as creating them one by one."""
+"""Tests that nodes of one request, copied from each other, equal nodes created one by one."""
 
 import json
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def _told(answer: Object | ApiError) -> Any:
         return type(answer).__name__, str(answer)
     own = answer.kind, answer.name, answer.namespace, answer.uid, answer.resource_version, answer.labels
     read = [getattr(answer, field, None) for field in ("allocatable", "taints", "unschedulable", "images")]
-    return own, read, json.dumps(answer.raw)  # in the order in which it has its fields
+    return own, read, json.dumps(answer.raw)  # in the order of its fields
 
 
 def _store(**options: Any) -> Store:
@@ -60,7 +60,7 @@ def _created(store: Store, raws: Sequence[Raw]) -> list[Any]:
 
 @pytest.fixture
 def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the names of the nodes that are copied."""
+    """Record the names of the copied nodes."""
     names: list[str] = []
     copy = NodePrototype.copy
 

@@ -1,4 +1,4 @@
-"""NodeRestriction: the writes that a kubelet may do, and the messages for all others."""
+"""Tests of NodeRestriction: permitted writes of a kubelet, and the messages for all others."""
 
 from collections.abc import Callable
 from typing import Any
@@ -107,7 +107,7 @@ def test_a_kubelet(do: Do, refused: str) -> None:
             with pytest.raises(Forbidden) as refusal:
                 do(store)
             assert refused in str(refusal.value)
-    with store.on_behalf_of(ADMIN):  # whom nothing keeps from it
+    with store.on_behalf_of(ADMIN):  # a user without restrictions
         if refused:
             do(store)
 

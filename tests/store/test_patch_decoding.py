@@ -1,4 +1,4 @@
-"""Patched objects that cannot be decoded, and the messages about them."""
+"""Tests of the messages about patched objects that cannot be decoded."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pods of one request are copied from each other, with the same result as creating them one by one."""
+"""Tests that pods of one request, copied from each other, equal pods created one by one."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ def reported(answer: Object | ApiError) -> Any:
         return type(answer).__name__, str(answer)
     columns = answer.kind, answer.name, answer.namespace, answer.uid, answer.resource_version, answer.labels
     pods = [getattr(answer, field, None) for field in ("node_name", "phase", "nominated_node_name")]
-    return columns, pods, json.dumps(answer.raw)  # in the order in which it has its fields
+    return columns, pods, json.dumps(answer.raw)  # in the order of its fields
 
 
 def one_by_one(store: Store, raws: Sequence[Raw]) -> list[Object | ApiError]:
@@ -51,7 +51,7 @@ class Twins:
     def __init__(self, new_store: Callable[..., Store] = Store) -> None:
         self.one, self.other = new_store(now=lambda: _START), new_store(now=lambda: _START)
         for store in (self.one, self.other):
-            # Seconds pass while a request is served: a pod is born at the time of its own write.
+            # Time passes during a request: a pod's creationTimestamp is the time of its own write.
             store.set_clock(lambda store=store: _START + 0.3 * store.version)
 
     def create(self, raws: Sequence[Raw]) -> list[Any]:
@@ -157,7 +157,7 @@ def test_a_batch_comes_to_the_same_as_one_after_the_other(seed: int) -> None:
         raws: list[Raw] = []
         while len(raws) < 30:
             like = _manifest(dice, len(raws))
-            for _ in range(dice.choice((1, 2, 5))):  # several of one template, made of the same parts or of equal ones
+            for _ in range(dice.choice((1, 2, 5))):  # several pods of one template, with identical or equal parts
                 raw = like if dice.random() < 0.7 else deepcopy(like)
                 if isinstance(raw.get("metadata"), dict) and str(raw["metadata"].get("name")).startswith("pod-"):
                     raw = {**raw, "metadata": {**raw["metadata"], "name": f"pod-{batch}-{len(raws)}"}}
@@ -166,7 +166,7 @@ def test_a_batch_comes_to_the_same_as_one_after_the_other(seed: int) -> None:
 
 
 def test_most_of_a_batch_of_one_template_is_copied() -> None:
-    """Otherwise the tests of this module would check nothing."""
+    """Check that the other tests of this module do copy pods."""
     store = Store(now=lambda: 0.0)
     like = pod()
     first, *copies = store.create_many([{**like, "metadata": {**like["metadata"], "name": f"p{n}"}} for n in range(5)])
@@ -211,7 +211,7 @@ def _of_one_template(names: Sequence[str], **meta: Any) -> list[Raw]:
 
 def test_pods_of_several_templates_are_copied_each_from_its_own() -> None:
     store = Store(now=lambda: 0.0)
-    # They differ in more than amounts (`spec_without_amounts`), or they would share their status, too.
+    # They differ not only in amounts (`spec_without_amounts`), since otherwise they would share their status, too.
     amounts = ("100m", "200m", "300m")
     templates = [pod(cpu=cpu, terminationGracePeriodSeconds=place) for place, cpu in enumerate(amounts)]
     raws = [{**templates[n % 3], "metadata": {"name": f"p{n}"}} for n in range(9)]

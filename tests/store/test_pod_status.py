@@ -1,4 +1,4 @@
-"""A pod's status in both forms: conditions that were parsed before do not change the result."""
+"""Tests that cached parsed conditions do not change the result for a pod's status."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def alone(status: Any) -> Any:
 
 
 def shown(forms: Any) -> Any:
-    """With the order of fields, and without what tells equal values of two types apart."""
+    """Return the value with its order of fields, and without the distinction between equal values of two types."""
     typed, printed, faults = forms
     return repr(typed), repr(printed), [str(fault) for fault in faults]
 

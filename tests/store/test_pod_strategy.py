@@ -1,4 +1,4 @@
-"""Pods are admitted part by part and with cached results, with the same outcome as admitting each pod as a whole."""
+"""Tests that admitting pods part by part with cached results equals admitting each pod as a whole."""
 
 import json
 from collections.abc import Sequence
@@ -32,13 +32,13 @@ def _expression(**changes: Any) -> dict[str, Any]:
 
 
 def _bound_for(name: str) -> dict[str, Any]:
-    """Node affinity as DaemonSets' pods have it."""
+    """Return node affinity as in DaemonSets' pods."""
     term = {"matchFields": [_expression(key="metadata.name", values=[name])]}
     return {_REQUIRED: {"nodeSelectorTerms": [term]}}
 
 
 def _mostly(dice: Random, good: Sequence[Any], odd: Sequence[Any]) -> Any:
-    """One of the good ones, or, now and then, of the odd ones: a pod with many odd parts shows little."""
+    """Return one of the common values, or, rarely, a strange one, since pods with many strange parts test little."""
     return deepcopy(dice.choice(good if dice.random() < 0.9 else odd))
 
 
@@ -187,7 +187,7 @@ def _namespace(name: str, **labels: str) -> dict[str, Any]:
 
 
 class _Standing:
-    """The objects on which the admission of pods depends, as they are now, in a store that has seen them change."""
+    """The current objects on which the admission of pods depends, in a store in which they change."""
 
     def __init__(self) -> None:
         self._now: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -222,7 +222,7 @@ def _as_stored(store: Store, raw: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_pod_among_others_is_stored_as_if_it_were_the_only_one(seed: int) -> None:
-    """Metadata and specs differ in parts; what admission depends on changes between the pods."""
+    """Vary parts of metadata and specs; change the objects on which admission depends between the pods."""
     dice, standing = Random(seed), _Standing()
     accepted_pods = 0
     for number in range(250):
@@ -402,7 +402,7 @@ def _one_pod(name: str = "p", **spec: Any) -> dict[str, Any]:
 
 
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the names of the pods whose whole spec is admitted rather than taken from the cache."""
+    """Record the names of the pods whose whole spec is admitted instead of taken from the cache."""
     admitted: list[str] = []
     whole = PodStrategy._admit
 
@@ -420,7 +420,7 @@ def test_equal_specs_are_admitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b", "c"):
         store.create(_one_pod(name))
     assert admitted == ["a"]
-    for number, cpu in enumerate(("1", "2", "3")):  # only the first is another spec: amounts do not count
+    for number, cpu in enumerate(("1", "2", "3")):  # the second and third specs differ only in amounts
         container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
         store.create(_one_pod(f"d{number}", containers=[container]))
     assert admitted == ["a", "d0"]

@@ -1,4 +1,4 @@
-"""PodSecurity: what is refused at each level, in which words, and what is warned of."""
+"""Tests of PodSecurity: rejections and warnings at each level, and their messages."""
 
 from typing import Any
 

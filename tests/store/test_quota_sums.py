@@ -1,4 +1,4 @@
-"""Tests that sums in quotas can be parsed again, however large the quantities are."""
+"""Tests that sums in quotas can be parsed, however large the quantities are."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random documents of every kind, by every verb, are stored or rejected with a message, without internal errors.
+"""Tests that random documents of every kind are stored or rejected with a message by every verb.
 
 .venv/bin/python -m tests.store.test_random_documents 0 100     # seeds; prints the first bug of each
 """
@@ -67,7 +67,7 @@ DEFINITION: Final = {
 
 
 def whole_objects() -> list[Raw]:
-    """Return valid objects for the tests to mutate."""
+    """Return valid objects for the tests to change."""
     daemons = workload("DaemonSet")
     del daemons["spec"]["replicas"]
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "x"}
@@ -98,7 +98,7 @@ def whole_objects() -> list[Raw]:
 
 
 class Client:
-    """Requests random changes, and counts their outcomes."""
+    """A client that requests random changes, and counts the outcomes."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Records of kube-apiserver's admission: as many steps agree as ever did."""
+"""Tests of records of kube-apiserver's admission: the number of differences must not grow."""
 
 from collections import Counter
 
@@ -7,9 +7,9 @@ import pytest
 from tests.store.recorded import records
 from tests.store.recorded_admission import askable, steps
 
-#: Steps of a topic that do not agree in a part yet. What is not named agrees wholly.
+#: Number of steps by topic and part that differ. Topics and parts without an entry agree completely.
 KNOWN = {
-    ("ResourceQuota", "object"): 4,  # a Secret's type; a deletion as the store's, not as a client's, which warns
+    ("ResourceQuota", "object"): 4,  # the type of a Secret; a deletion by the store, without the warning for clients
     ("ResourceQuota", "warnings"): 2,
 }
 

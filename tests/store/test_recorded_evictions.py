@@ -1,4 +1,4 @@
-"""Evictions and deletions with preconditions against what a real kube-apiserver answered, step by step."""
+"""Tests of evictions and deletions with preconditions against a real kube-apiserver's answers, step by step."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from tests.store.recorded import NOW_S, bare, differences, records
 _EVICTION = re.compile(r"/api/v1/namespaces/default/pods/(\w+)/eviction")
 _OBJECT = re.compile(r"/apis?/(?:v1|[\w.]+/v1)/namespaces/default/(\w+)/([\w-]+)")
 _CODES = ((NotFound, 404), (TooManyRequests, 429), (MultipleBudgets, 500), (Conflict, 409))
-# Zero values that a server's encoding always writes out.
+# Zero values that a server's encoding always writes.
 _WRITTEN_OUT = re.compile(r"\.status\.conditions\[\d+\]\.last(Probe|Transition)Time: want None.*")
 
 
@@ -65,7 +65,7 @@ def run(record: Mapping[str, Any]) -> list[str]:
         try:
             if eviction:
                 if want["code"] == 400:
-                    continue  # of the body, which does not reach the store
+                    continue  # of the body, which the store does not get
                 evict(store, eviction[1], body.get("deleteOptions") or {})
                 code, message = 201, ""
             elif step["method"] == "DELETE":

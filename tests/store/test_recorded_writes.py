@@ -1,7 +1,7 @@
-"""Patches and updates, compared with the answers of a real kube-apiserver: acceptance and resulting objects.
+"""Tests of patches and updates against a real kube-apiserver's answers: acceptance and resulting objects.
 
-What a server fills in that nobody stated, and what its plugins and controllers add to an object of these kinds, is left
-aside, each by the path it stands at: the rules of patching and of what may change are what is compared.
+Fields that the server, its plugins or its controllers fill in for these kinds are ignored by their paths, since only
+the rules of patching and of immutable fields are compared.
 """
 
 import re
@@ -12,7 +12,7 @@ import pytest
 
 from tests.store.recorded import CONTENT_TYPES, agreement, answer, bare, differences, records
 
-# Filled in by the server's encoding of types whose fields are never left out, or by plugins and controllers.
+# Fields that the server's encoding always writes, or that plugins and controllers fill in.
 _ADDED = re.compile(
     r"""
     \.status\.conditions(\[\d+\])?(\.last\w+)? | \.status\.(nodeInfo|daemonEndpoints|allocatable)
@@ -41,8 +41,8 @@ def patches(patch_type: str) -> Iterator[dict[str, Any]]:
     ("patch_type", "known"),
     [
         ("json", set()),
-        # Each of them for a rule of its own, none of patching: ephemeral containers have no subresource here, and a
-        # Service's addresses are not allocated.
+        # Differences outside of patching: ephemeral containers have no subresource here, and a Service gets no
+        # addresses.
         ("merge", {"Pod/ephemeralcontainers"}),
         ("strategic", {"Pod/ephemeralcontainers", "Service/"}),
     ],
@@ -84,7 +84,7 @@ _FIXED = re.compile(r"immutable|may not change|may not be changed|are forbidden|
 
 
 def test_what_may_not_change_is_refused_as_by_a_real_server() -> None:
-    """The fields of which a real server says that they are fixed; others it may find fault with for other reasons."""
+    """Compare the immutable fields; a real server may reject other fields for other reasons."""
     seen = 0
     wrong = []
     for record in records("update"):

@@ -1,4 +1,4 @@
-"""Replacement: what of a request is refused, kept, defaulted, counted and noted before the object is replaced."""
+"""Tests of replacing an object: rejections, and fields that are kept, defaulted, counted and recorded."""
 
 from collections.abc import Callable
 from typing import Any

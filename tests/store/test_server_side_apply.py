@@ -1,4 +1,4 @@
-"""Server-side apply: ownership, conflicts and force, the removal of fields with their last owner, and cheap cases."""
+"""Tests of server-side apply: ownership, conflicts, force, removal of fields with their last owner, and costs."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ NOW_S = 1_750_000_000.0
 
 
 class Clock:
-    """Seconds that a test sets."""
+    """A clock that the test sets, in seconds."""
 
     def __init__(self) -> None:
         self.now = NOW_S
@@ -389,9 +389,9 @@ _LABELS = st.dictionaries(_KEYS, st.sampled_from("12"), max_size=2)
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["one", "two", "three"]), _DATA, _LABELS), min_size=1, max_size=8))
 def test_appliers_own_together_exactly_what_is_there(steps: list[tuple[str, Raw, Raw]]) -> None:
-    """If only appliers write, each field has an owner, and no owner has an absent field.
+    """Check that each field has an owner, and no owner an absent field, if all writes are applies.
 
-    The fields that an applier states have the stated values, and applying once more changes nothing.
+    The fields in an applied configuration get its values, and applying it again changes nothing.
     """
     store = Store(now=lambda: NOW_S)
     stated: dict[str, Raw] = {}

@@ -1,4 +1,4 @@
-"""Cluster IPs and node ports of Services."""
+"""Tests of cluster IPs and node ports of Services."""
 
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -33,7 +33,7 @@ def test_a_service_that_states_its_address_finds_it_free_though_others_came_befo
 def test_every_address_is_given_out_once_before_the_range_is_full(store: Store) -> None:
     given = [store.create(service(f"s{number}")).spec["clusterIP"] for number in range(29)]
     hosts = list(ip_network(NETWORK).hosts())
-    assert sorted(map(ip_address, given)) == hosts[1:]  # the first is the API server's
+    assert sorted(map(ip_address, given)) == hosts[1:]  # the first address is the API server's
     with pytest.raises(ApiError, match="range is full"):
         store.create(service("more"))
 

@@ -1,4 +1,4 @@
-"""A start sets aside objects that it cannot load or is told to omit, reports them, and continues."""
+"""Tests of a start that sets aside objects which it cannot load or is told to omit, and reports them."""
 
 import json
 import stat
@@ -51,7 +51,7 @@ def kept(path: Path, *manifests: dict[str, Any], compacted: bool) -> int:
 def test_an_object_that_cannot_be_read_back_is_set_aside_and_the_rest_is_there(tmp_path: Path, compacted: bool) -> None:
     path = tmp_path / "journal.db"
     version = kept(path, *GOOD, compacted=compacted)
-    for _ in range(2):  # the next start finds the same
+    for _ in range(2):  # the next start has the same result
         journal = Journal(path)
         store = journal.load()
         assert store is not None

@@ -1,4 +1,4 @@
-"""A pod admitted by its spec without amounts is what it is by its spec: the same byte for byte, the same refusal."""
+"""Tests that a pod admitted by its spec without amounts is the same, byte for byte, as one admitted by its spec."""
 
 import json
 from copy import deepcopy
@@ -178,7 +178,7 @@ def test_pods_that_differ_in_amounts_and_weights_only_are_the_same_without() -> 
         return _plain({"requests": {"cpu": cpu, "memory": "1Gi"}, "limits": {"cpu": "2"}}, affinity=affinity)
 
     assert json.dumps(of("100m", 3)) == json.dumps(of("1500m", 100))
-    assert json.dumps(of("100m", 3)) != json.dumps(of("2000m", 3))  # its QoS class may be another
+    assert json.dumps(of("100m", 3)) != json.dumps(of("2000m", 3))  # their QoS classes may differ
 
 
 @pytest.mark.parametrize(

@@ -822,7 +822,7 @@ def test_a_fork_goes_on_by_itself_and_what_it_did_can_be_done_here() -> None:
     twin = run_steps(store.forking(since))
     events = {(event.type, event.new.name) for event in twin.watch(None, since).take()}
     assert events == {("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "gone")}
-    for number in range(1_100):  # the log forgets 1,000 at a time
+    for number in range(1_100):  # the log drops 1,000 events at a time
         store.merge_patch("ConfigMap", "default", "a", {"data": {"x": str(number)}})
     copies = run_steps(store.forking(store.log.oldest)), store
     assert len({each.create({**config_map("x"), "metadata": {"generateName": "y-"}}).uid for each in copies}) == 1

@@ -1,4 +1,4 @@
-"""After any writes in any order, versions grow by one, watches are complete, and conflicts are detected."""
+"""Tests that after any writes in any order, versions grow by one, watches are complete, and conflicts are detected."""
 
 from typing import Any
 
@@ -109,7 +109,7 @@ class StoreMachine(RuleBasedStateMachine):
     def watch_from_a_while_ago(self, back: int) -> None:
         """Start a watch from an earlier version.
 
-        The list at that version is no longer available, so replay from the start up to it instead.
+        The list at that version is no longer available, so the events before it are replayed instead.
         """
         since = max(0, self.store.version - back)
         past: State = {}
@@ -141,7 +141,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 def replay(state: State, cursor: Cursor, until: int | None) -> None:
-    """Let the events up to a version happen to `state`, checking that they fit to it and to each other."""
+    """Apply the events up to a version to `state`, and check that they are consistent with it."""
     limit = None if until is None else until - cursor.version
     before = cursor.version
     for event in cursor.take(limit):

@@ -1,4 +1,4 @@
-"""StoredObjects: the short cuts for pods have the same result as `commit`, and undone writes leave no trace."""
+"""Tests that the fast paths for pods in StoredObjects equal `commit`, and that undone writes have no effect."""
 
 from typing import Any
 

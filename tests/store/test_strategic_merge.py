@@ -1,4 +1,4 @@
-"""Strategic merge patches: what becomes of lists and directives."""
+"""Tests of lists and directives in strategic merge patches."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -100,7 +100,7 @@ def test_lists_that_have_no_key_are_set_as_a_whole() -> None:
 
 
 class Counted(str):
-    """A text that counts how often it is compared."""
+    """A text that counts its comparisons."""
 
     compared = 0
 

@@ -1,4 +1,4 @@
-"""Structural schemas: which are refused, and what becomes of objects by those that are not."""
+"""Tests of structural schemas: which are rejected, and how the others prune and default objects."""
 
 from typing import Any
 

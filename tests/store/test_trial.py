@@ -1,4 +1,4 @@
-"""Tests that a fork's changes apply to the store unless it is stale, and that lists are sorted in slices."""
+"""Tests that a fork's changes apply to the store unless the fork is stale, and that lists are sorted in slices."""
 
 from collections.abc import Generator
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def driven(work: Generator[None, None, T]) -> tuple[T, int]:
-    """Run the generator and return its result and the number of times it yielded."""
+    """Run the generator and return its result and the number of yields."""
     left = 0
     while True:
         try:
@@ -45,7 +45,7 @@ def test_what_became_of_a_fork_becomes_of_the_store(store: Store) -> None:
     fork.create(pod("short"))
     fork.delete("Pod", "default", "short")
     assert store.version == since
-    store.create(pod("other"))  # somebody else's, and no matter
+    store.create(pod("other"))  # a write of another client that does not conflict
     adopted, left = driven(store.adopt(fork.changes_since(since)))
     assert adopted is not None
     assert left == 4

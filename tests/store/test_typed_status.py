@@ -1,4 +1,4 @@
-"""A status whose lists were parsed before gives the same result as without cached lists."""
+"""Tests that cached parsed lists do not change the result for a status."""
 
 import json
 from random import Random
@@ -16,7 +16,8 @@ _POD = type_named("PodStatus")
 assert isinstance(_POD, Fields)
 _READY = {"type": "Ready", "status": "True"}
 _RUNNING = {"name": "c", "image": "i", "state": {"running": {"startedAt": "2023-11-14T22:13:20Z"}}}
-# The very lists that statuses share. What is empty, null, or not printed as it was given shows in the outcome.
+# The identical lists that statuses share. A list that is empty, null, or printed differently from its input affects the
+# outcome.
 _PARTS: list[tuple[str, Any]] = [
     ("conditions", [_READY]),
     ("conditions", [{**_READY, "lastTransitionTime": None, "message": ""}]),

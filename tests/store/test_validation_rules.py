@@ -1,4 +1,4 @@
-"""Validation rules of custom resources, in CEL."""
+"""Tests of CEL validation rules of custom resources."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Workload and PodGroup: served by a version that has them, checked as it checks them, unknown to others."""
+"""Tests of Workload and PodGroup in the versions that serve them; other versions do not know them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Workload and PodGroup of 1.37: their versions, what is checked, what may change, and the priority of a group."""
+"""Tests of Workload and PodGroup of 1.37: versions, validation, mutable fields, and a group's priority."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`kschedd plot`: what is drawn of runs and sweeps, and what is refused."""
+"""Tests of `kschedd plot`: plots of runs and sweeps, and rejected input."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def rows(tmp_path: Path) -> Path:
 
 
 def texts(file: Path) -> set[str]:
-    """Return the texts of an SVG, which matplotlib writes as comments beside the glyphs."""
+    """Return the texts of an SVG, which matplotlib writes as comments next to the glyphs."""
     return set(re.findall(r"<!-- (.*?) -->", file.read_text(encoding="utf-8")))
 
 

@@ -1,4 +1,4 @@
-"""The specification of a sweep: messages state position, fault and permitted values; parameters set their fields."""
+"""Tests of the specification of a sweep: messages state position, fault and permitted values."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`kschedd sweep`: rows, their hashes, engines, interruption and resumption, failures, limits and shards."""
+"""Tests of `kschedd sweep`: rows, their hashes, engines, interruption and resumption, failures, limits and shards."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def hashes(rows: Any) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, str]:
-    """Row hashes of runs in this thread, without an engine."""
+    """Return the row hashes of runs in this thread, without an engine."""
     return hashes(map(perform, planned_runs(read_spec(spec()))))
 
 
@@ -89,7 +89,7 @@ def test_another_place_of_the_files_gives_the_same_row_hashes(tmp_path: Path) ->
 
 
 def killed_once(planned: PlannedRun) -> dict[str, Any]:
-    """Kill the worker before its first run, once for the file that the environment names."""
+    """Kill the worker before its first run, once for each file named by the environment variable."""
     mark = Path(os.environ["KSCHEDD_TEST_MARK"])
     if planned.seed == 1 and not mark.exists():
         mark.touch()
@@ -107,7 +107,7 @@ def killed_always(planned: PlannedRun) -> dict[str, Any]:
 def test_a_killed_process_loses_only_its_runs_and_they_are_retried(expected: dict[str, str]) -> None:
     runs = list(planned_runs(read_spec(spec())))
     rows = list(perform_all(EngineOptions(jobs=2), runs, killed_always))
-    # A run that kills each of its workers is a failure of its own.
+    # A run is recorded as failed after it has killed each of its workers.
     [failed] = [row for row in rows if row["status"] == "failed"]
     assert (failed["seed"], failed[STRATEGY]) == (1, "MostAllocated")
     assert "the worker process died 3 times" in failed["error"]
@@ -115,7 +115,7 @@ def test_a_killed_process_loses_only_its_runs_and_they_are_retried(expected: dic
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # of Dask's own sockets and event loop at the end
+@pytest.mark.filterwarnings("default")  # warnings about Dask's sockets and event loop at the end
 def test_dask_gives_the_same_row_hashes_and_retries_what_a_killed_worker_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: dict[str, str]
 ) -> None:
@@ -127,7 +127,7 @@ def test_dask_gives_the_same_row_hashes_and_retries_what_a_killed_worker_had(
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # of Dask's own sockets and event loop at the end
+@pytest.mark.filterwarnings("default")  # warnings about Dask's sockets and event loop at the end
 def test_an_existing_dask_cluster_performs_the_runs_and_lives_on(expected: dict[str, str]) -> None:
     distributed = pytest.importorskip("dask.distributed", reason="the extra dask is not installed")
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
@@ -137,7 +137,7 @@ def test_an_existing_dask_cluster_performs_the_runs_and_lives_on(expected: dict[
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # of Ray's own processes and files
+@pytest.mark.filterwarnings("default")  # warnings about Ray's processes and files
 def test_ray_gives_the_same_row_hashes_and_retries_what_a_killed_worker_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: dict[str, str]
 ) -> None:
@@ -155,7 +155,7 @@ def test_finished_runs_are_not_performed_again(tmp_path: Path, monkeypatch: pyte
     out = tmp_path / "rows"
     first = sweep(spec(), out, engine="threading")
     lines = (out / "rows.jsonl").read_bytes().splitlines(keepends=True)
-    # As kill -9 leaves the file: two whole rows and a part of a third.
+    # kill -9 leaves such a file: two complete rows and a part of a third
     (out / "rows.jsonl").write_bytes(b"".join(lines[:2]) + lines[2][:50])
     done: list[str] = []
     again = sweep(spec(), out, engine="threading", progress=lambda planned, row: done.append(row["run"]))
@@ -231,7 +231,7 @@ def test_a_failure_is_performed_again_on_request(tmp_path: Path) -> None:
     assert {row["status"] for row in sweep(tight, tmp_path, engine="threading")} == {"timeout"}
     (tmp_path / "rows.jsonl").write_text((tmp_path / "rows.jsonl").read_text())
     assert plan(tight, tmp_path).left == []
-    loose = spec(limits={"time": "1h"})  # limits decide nothing, so these are the same runs
+    loose = spec(limits={"time": "1h"})  # limits do not affect decisions, so the runs are the same
     rows = sweep(loose, tmp_path, engine="threading", retry_failed=True)
     assert {row["status"] for row in rows} == {"ok"}
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 4
@@ -244,7 +244,7 @@ def test_a_run_that_takes_too_long_is_a_row() -> None:
 
 def test_a_run_that_takes_too_much_memory_is_a_row() -> None:
     large = next(planned_runs(read_spec(spec(limits={"memory": "32Mi"}, clusters={"large": {"generate": 40_000}}))))
-    # In a process of its own: one that has run other tests has memory to use again.
+    # In a new process, since one that has run other tests has free memory to reuse.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as worker:
         row = worker.submit(perform, large).result()
         assert (row["status"], row["error"]) == ("memory", "memory limit exceeded: 33,554,432 bytes")
@@ -271,7 +271,7 @@ def test_prices_by_type_or_resource_give_the_cost_of_the_nodes(tmp_path: Path) -
     [row] = sweep(path, engine="threading")
     assert (row["cost_hour"], row["cost_hour_used"]) == (16, 4)  # four nodes of 4 cores and 16 GiB
     assert row["cost_total"] == 16
-    assert 3.9 < row["cost_total_used"] < 4  # from the arrival of the pod on
+    assert 3.9 < row["cost_total_used"] < 4  # since the arrival of the pod
     [row] = sweep(spec(prices={"nodes": {"m5.large": 1}}, parameters={}, seeds=1), engine="threading")
     assert row["error"] == ('prices: node node-0 has no price; give one for its instance type "" or for its resources')
 

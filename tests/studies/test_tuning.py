@@ -1,4 +1,4 @@
-"""`kschedd tune`: the study, its restart, the comparison on held-out seeds, and faults of a specification."""
+"""Tests of `kschedd tune`: the study, its restart, the comparison on held-out seeds, and faults of a specification."""
 
 import json
 import math

@@ -15,7 +15,7 @@ TRACE = AttemptTrace("default/p", "default-scheduler", 1, "scheduled", "n", 1_00
 
 @attrs.define(eq=False)
 class Fake:
-    """A collector; `fails`: how many batches it does not take, `blocks`: until when it answers nothing."""
+    """A collector; `fails`: the number of batches that it rejects, `blocks`: it does not answer before this event."""
 
     fails: int = 0
     blocks: threading.Event | None = None

@@ -1,4 +1,4 @@
-"""Spans and metrics as received over OTLP by an HTTP server of the tests."""
+"""Tests of spans and metrics as an HTTP server receives them over OTLP."""
 
 import gzip
 import sys
@@ -25,7 +25,7 @@ TRACE = AttemptTrace("default/p", "default-scheduler", 2, "error", "", 10_000_00
 
 @contextmanager
 def receiver(status: int = 200) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
-    """Yield the address and the received requests of a server that answers each with that status."""
+    """Yield the address of a server that answers each request with this status, and the received requests."""
     came: list[tuple[str, bytes]] = []
 
     class Receiving(BaseHTTPRequestHandler):

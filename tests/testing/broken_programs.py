@@ -1,8 +1,8 @@
-"""Random programs for `evaluate`, most of them broken, from a seed: they hang, crash, exit, fork, take memory and lie.
+"""Random programs for `evaluate`, most of them broken: they hang, crash, exit, fork, use memory and cheat.
 
-A program is a plugin with one or two acts at random places: at import, in the class, at construction, or in one of the
-methods that the scheduler calls. Some are not Python at all. Loops and processes are bounded, so that the machine
-survives a program whose process is not ended.
+A program is a plugin with one or two faults at random places: at import, in the class, at construction, or in one of
+the methods that the scheduler calls. Some are not valid Python. Loops and processes are limited, so that the machine
+survives if a program's process is not killed.
 """
 
 import textwrap
@@ -73,7 +73,7 @@ ACTS: Final = (
     "import socket; a, b = socket.socketpair(); a.recv(1)",
     "import signal; signal.pause()",
     "2 ** (10 ** 9) % 7",
-    # takes memory, or the stack
+    # uses up memory, or the stack
     "x = []\nwhile True: x.append(bytearray(1 << 26))",
     "x = bytearray(1 << 40)",
     "x = {{}}\nwhile True: x[len(x)] = 'x' * 4096",
@@ -162,7 +162,7 @@ _FILES: Final = (
 
 
 def program(seed: int) -> bytes:
-    """Return the text of the program with this seed."""
+    """Return the text of the program for this seed."""
     drawn = Random(seed)
     if drawn.random() < 0.06:
         return drawn.choice(_FILES)

@@ -1,4 +1,4 @@
-"""The kit gives a plugin arguments as a profile would: of its own type, read from a mapping."""
+"""Tests that the kit gives a plugin its arguments as a profile does: parsed from a mapping into its own type."""
 
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ class LimitArgs:
 
 @attrs.frozen
 class Limit:
-    """Passes nodes with fewer pods than its argument says."""
+    """A plugin that accepts nodes with fewer pods than its argument."""
 
     name: ClassVar = "Limit"
     args_type: ClassVar = LimitArgs

@@ -1,4 +1,4 @@
-"""The function kschedd.evaluate: the score of a plugin on a suite, also of broken programs."""
+"""Tests of kschedd.evaluate: the score of a plugin on a suite, also for broken programs."""
 
 import json
 import os
@@ -38,7 +38,7 @@ BROKEN = {
     "deletes its folder": ("import os, shutil\nshutil.rmtree(os.getcwd())\nos._exit(0)\n", "without a result"),
 }
 
-# Each line has nine times as many values as the one before.
+# Each line stands for nine times as many values as the one before.
 ALIAS_BOMB = "a0: &a0 [1]\n" + "".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]\n" for n in range(9))
 
 

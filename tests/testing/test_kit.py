@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class NoFoes:
-    """Pods with a label `foe` go nowhere; with `picky` only to nodes named n1; more pods, higher score."""
+    """A plugin that rejects pods labeled `foe`, places those labeled `picky` on nodes named n1, and scores by pods."""
 
     name: ClassVar = "NoFoes"
 

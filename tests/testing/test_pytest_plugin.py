@@ -1,4 +1,4 @@
-"""The pytest plugin, as a test suite that has kschedd installed gets it."""
+"""Tests of the pytest plugin, used by a test suite in an environment with kschedd."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Every in-tree plugin follows the rules of the plugin interface, and a plugin that breaks one is detected."""
+"""Tests that every in-tree plugin follows the rules of the plugin interface, and that a violation is detected."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
 SEEDS = range(int(os.environ.get("KSCHEDD_RULE_SEEDS", "12")))
 
 
-ARGS = {  # of plugins that say nothing by default
+ARGS = {  # arguments of plugins that do nothing by default
     "NodeLabel": NodeLabelArgs(("disk",), ("example.com/none",), ("disk",), ("example.com/none",)),
     "ServiceAffinity": ServiceAffinityArgs(("topology.kubernetes.io/zone",), ("topology.kubernetes.io/zone", "disk")),
 }
@@ -149,7 +149,7 @@ class PromisesTooMuch(Plain):
 
 
 class DoesNotFollow(Plain):
-    """Counts pods in PreFilter, and never again."""
+    """A plugin that counts pods only in PreFilter."""
 
     def pre_filter(self, state: Any, pod: Any, cluster: Any) -> None:
         state.data[self.name] = cluster.table.pod_count.copy()

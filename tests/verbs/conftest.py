@@ -1,4 +1,4 @@
-"""A session whose daemon is canned, and what verbs wrote in it."""
+"""A session with a fake daemon, and the output of its verbs."""
 
 import shlex
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.verbs.fake_daemon import NOW, FakeDaemon, node, pod
 
 @attrs.define(eq=False)
 class Typed:
-    """Carries out lines as a user types them."""
+    """A session that runs lines as a user types them."""
 
     daemon: FakeDaemon
     input: bytes = b""
@@ -23,7 +23,7 @@ class Typed:
     namespace: str = "default"
     style: TerminalStyle = attrs.field(factory=TerminalStyle)
     slept: list[float] = attrs.field(factory=list)
-    on_sleep: Callable[[], None] = lambda: None  # what happens in the cluster while a verb waits
+    on_sleep: Callable[[], None] = lambda: None  # changes of the cluster while a verb waits
     editor: Callable[[Path], int] | None = None
     folder: Path = Path()
     out: str = ""

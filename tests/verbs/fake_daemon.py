@@ -1,8 +1,7 @@
-"""A daemon that answers from a small set of canned objects, with the methods' names and shapes of the real one.
+"""A daemon that answers from a small set of fixed objects, with the real daemon's methods.
 
-`FakeDaemon` is called directly; `methods_of` puts it behind a real server. It is held against the daemon's own method
-table: parameters that the table does not take are refused as the daemon refuses them, and an answer that is not as
-documented is a mistake of this file.
+`FakeDaemon` is called directly; `methods_of` puts it behind a real server. The daemon's own method table checks it:
+invalid parameters are rejected as the daemon rejects them, and an undocumented answer is an error of this file.
 """
 
 import copy
@@ -31,7 +30,7 @@ from kschedd.service.table import Call, Method, Stream, find_method
 from tests.rpc.documented import as_documented
 
 Raw = dict[str, Any]
-#: the daemon's methods, described and never called
+#: descriptions of the daemon's methods
 TABLE = method_table(daemon_methods(cast(LiveCluster, None), cast(DaemonState, None)))
 NOW = 1_735_689_600.0  # 2025-01-01T00:00:00Z
 
@@ -156,16 +155,16 @@ class FakeStream:
 
 
 class FakeDaemon:
-    """Objects by kind; `calls` is every call that was made."""
+    """A fake daemon with objects by kind; `calls` records every call."""
 
     def __init__(self, *objects: Raw) -> None:
         self.objects = list(objects)
         self.calls: list[tuple[str, Raw]] = []
         self.streams: dict[str, list[Any]] = {}
         self.stopped = False
-        self.paused: Raw | None = None  # where the debugger has stopped scheduling
-        self.lingering = False  # what is deleted stays for a while
-        self.lingering = False  # what is deleted stays for a while
+        self.paused: Raw | None = None  # position at which the debugger has stopped scheduling
+        self.lingering = False  # deleted objects remain for a while
+        self.lingering = False  # deleted objects remain for a while
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         assert not args, "verbs give parameters by name"
@@ -563,7 +562,7 @@ class FakeDaemon:
 
 IDLE_LOOP = {"thread": "MainThread", "frames": ["(idle)"], "count": 70}
 
-#: what a served fake answers
+#: methods that the fake answers behind a server
 _SERVED = (
     "debug.state",
     "objects.list",

@@ -1,4 +1,4 @@
-"""capacity and nodes-needed as a user types them, on a cluster in virtual time."""
+"""Tests of the verbs capacity and nodes-needed on a cluster in virtual time."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Verbs that change objects: each reports its changes, and faults are reported before the first change."""
+"""Tests of verbs that change objects: each reports its changes, and reports faults before the first change."""
 
 import json
 from pathlib import Path

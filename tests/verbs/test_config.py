@@ -1,4 +1,4 @@
-"""`config`, `set` and `undo`, as they are typed; what they do to a daemon is in test_live.py."""
+"""Tests of the verbs `config`, `set` and `undo`; test_live.py tests their effect on a daemon."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The verbs create, run and expose: the objects that they create, also without a daemon by --dry-run=client."""
+"""Tests of the verbs create, run and expose: the objects that they create, also with --dry-run=client."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""drain over a cluster in virtual time: what tests/scenarios/drain.txt, which has its flags and words, cannot say."""
+"""Tests of drain on a cluster in virtual time that tests/scenarios/drain.txt (its flags and messages) cannot cover."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -112,7 +112,7 @@ def test_a_drain_without_end_ends_in_a_scenario(scenario: ScenarioCluster) -> No
 
 
 class Canned:
-    """A daemon with one budget and its pods, or without them."""
+    """A daemon with a PodDisruptionBudget and its pods, or without them."""
 
     def __init__(self, budget: dict[str, Any] | None, *pods: dict[str, Any]) -> None:
         self.budget, self.pods = budget, list(pods)

@@ -1,4 +1,4 @@
-"""The pods that `drain` evicts: facts of kubectl's pkg/drain/filters_test.go and cmd/drain/drain_test.go."""
+"""Tests of the pods that `drain` evicts, with the cases of kubectl's filters_test.go and drain_test.go."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""edit, with editors that are functions; replace."""
+"""Tests of the verbs edit, whose editors are functions here, and replace."""
 
 import tempfile
 
@@ -15,7 +15,7 @@ def _files_of_a_test(monkeypatch, tmp_path) -> None:
 
 
 def by(change):
-    """Return an editor whose user makes this change to the text."""
+    """Return an editor that makes this change to the text."""
 
     def editor(file) -> int:
         file.write_text(change(file.read_text()))

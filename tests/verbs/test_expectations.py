@@ -1,4 +1,4 @@
-"""Tests of expectations of a cluster: those that hold, those that fail with findings, and the assertion."""
+"""Tests of expectations of a cluster: met ones, failed ones with findings, and the assertion."""
 
 import shlex
 from pathlib import Path

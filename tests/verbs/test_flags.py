@@ -1,4 +1,4 @@
-"""Each flag has one meaning in all of kschedd's commands; in kubectl's verbs it has kubectl's meaning."""
+"""Tests that each flag has one meaning in all of kschedd's commands, and kubectl's meaning in its verbs."""
 
 import argparse
 import importlib
@@ -10,7 +10,7 @@ from kschedd.cli import MOUNTED, main
 from kschedd.verbs.command_line.parsing import Flag, NotingParser
 from kschedd.verbs.table import VERBS
 
-#: The meaning of a flag, by its words in the help texts of all commands that have it.
+#: The meaning of each flag, which occurs in the help texts of all its commands.
 MEANINGS = {
     "--limit": ("N", "print at most N "),
     "--force": ("", "overwrite an existing file"),
@@ -19,9 +19,9 @@ MEANINGS = {
     "-f": ("", ""),  # input: see below
     "--wait": ("", ""),  # kubectl's only
 }
-#: what -f reads: manifests, but for `config`
+#: meaning of -f, which reads manifests except in `config`
 INPUTS = {"config": "a configuration file, or - for standard input", "check": "the manifests to check"}
-#: commands whose flags are kept, because scripts use them, with a meaning of their own
+#: commands that keep a flag with another meaning, because scripts use it
 KEPT = {"--limit": {"run", "capacity"}}
 KUBECTL = {
     "--force": {"delete", "drain", "replace"},

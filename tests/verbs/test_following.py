@@ -1,4 +1,4 @@
-"""`get -w` and `events -w` across restarts of the daemon, which is played: each connection ends as it is told to."""
+"""Tests of `get -w` and `events -w` across restarts of the daemon, whose connections are scripted."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -29,8 +29,8 @@ def change(name: str, version: int, type_: str = "ADDED") -> Raw:
 class Restarted:
     """A daemon with scripted connections.
 
-    Each connection is refused, is lost when the stream is opened, or has a stream. A stream is refused, or yields the
-    given items and then fails or ends.
+    Each connection is refused, is lost when the stream is opened, or yields a stream. A stream is rejected, or yields
+    the given items and then fails or ends.
     """
 
     connections: list[tuple[list[Any], Exception | None] | Exception]
@@ -122,7 +122,7 @@ def test_a_watch_of_changes_only_goes_on_where_it_began_if_there_was_none() -> N
 
 
 def test_a_change_that_could_not_be_shown_comes_once() -> None:
-    """Its age is asked of the daemon, which has gone by then."""
+    """Request its age from the daemon, which has ended by then."""
     daemon = Restarted([([change("a", 10), change("b", 12)], OVER), ([change("b", 12)], OVER)], FakeDaemon())
     requests = 0
 

@@ -1,4 +1,4 @@
-"""Verbs in a fork and in a cluster whose time is another than the machine's, as the command line has them."""
+"""Tests of verbs in a fork, and in a cluster whose time differs from the machine's."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import run_words
 
-MACHINE_S = 2_000_000_000.0  # far from the cluster's time
+MACHINE_S = 2_000_000_000.0  # differs much from the cluster's time
 CLUSTER = """\
 apiVersion: v1
 kind: Node

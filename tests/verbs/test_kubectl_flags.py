@@ -1,4 +1,4 @@
-"""Flags as kubectl parses them: `--flag=true` and `--flag=false` (the last one counts), and flags of single verbs."""
+"""Flags as kubectl parses them: `--flag=true` and `--flag=false` (the last one wins), and flags of single verbs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""get with kubectl's further columns and formats."""
+"""Tests of further columns and formats of kubectl's get."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""Every verb with a running daemon, over its socket: behaviour that the fake daemon of other tests does not have.
+"""Tests of every verb with a running daemon, over its socket, for behavior that the fake daemon does not have.
 
-Each call that a verb makes is noted, and each answer held against what METHODS.md says of it.
+Each call of a verb is recorded, and each answer is compared with METHODS.md.
 """
 
 import io
@@ -75,7 +75,7 @@ class Hold:
 
 
 def edit_labels(file: Path) -> int:
-    """Edit the file as a user who adds a label does."""
+    """Edit the file as a user who adds a label."""
     file.write_text(file.read_text().replace("  labels:\n", "  labels:\n    edited: by-hand\n"))
     return 0
 
@@ -97,7 +97,7 @@ class Noting:
 
     @contextmanager
     def subscribe(self, method: str, /, **named: Any) -> Iterator[Any]:
-        """Yield a stream that ends after two items, because a test does not wait for more."""
+        """Yield a stream that ends after two items, so that the test ends."""
         self.called.append(method)
         with self.client.subscribe(method, **named) as stream:
             if self.watching is not None:
@@ -107,7 +107,7 @@ class Noting:
 
 @attrs.frozen(eq=False)
 class FirstItems:
-    """The first two of a stream, which have to be as documented."""
+    """A stream's first two items, which must match their documentation."""
 
     result: Any
     _stream: Any
@@ -121,7 +121,7 @@ class FirstItems:
 
 @attrs.define(eq=False)
 class Typed:
-    """Carries out lines as a user types them, each from a connection of its own."""
+    """A session that runs lines as a user types them, each over its own connection."""
 
     cluster: LiveCluster
     daemon: DaemonState
@@ -159,7 +159,7 @@ class Typed:
 
 
 async def reported(cluster: LiveCluster, wanted: set[tuple[str, str]]) -> None:
-    """Wait until there are events of these reasons about these pods."""
+    """Wait until events with these reasons about these pods exist."""
     bell = Doorbell()
     ask = cluster.log.query
     await ask(lambda log: log.subscribers.add(bell))
@@ -190,7 +190,8 @@ async def live(tmp_path: Path) -> AsyncIterator[Typed]:
             nursery.cancel_scope.cancel()
 
 
-# One line a verb at least, with words that its answer must have. They change the cluster one after the other.
+# At least one line for each verb, with words that its output must contain. They change the cluster, and run in this
+# order.
 LINES = [
     ("get pods,nodes -A -o wide", "node-a"),
     ("top nodes", "100m"),
@@ -354,7 +355,7 @@ async def test_status_counts_those_that_are_bound(live: Typed) -> None:
     await placed(live.cluster, "held")
     with trio.fail_after(180):
         await live("status")
-        while "On the way" in live.out:  # its binding cycle ends after it is seen on its node
+        while "On the way" in live.out:  # the pod's node is set before its binding cycle ends
             await live("status")
     assert "Scheduled:  2 pods since the start\n" in live.out
 

@@ -1,4 +1,4 @@
-"""Lists of verbs on terminals of any width."""
+"""Tests of lists of verbs on terminals of any width."""
 
 from kschedd.cli import MOUNTED
 from kschedd.verbs.command_line.overview import FIRST, TOPICS, by_topic, listing, paragraph

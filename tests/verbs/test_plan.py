@@ -1,4 +1,4 @@
-"""Tests that the predictions of `plan` are correct: every pod is scheduled to the predicted node."""
+"""Tests that `plan` predicts the node of every pod."""
 
 import json
 from pathlib import Path
@@ -91,7 +91,7 @@ def test_a_plan_that_runs_out_of_time_is_incomplete(cluster: ScenarioCluster) ->
 
 
 def test_a_plan_says_that_scheduling_is_paused(cluster: ScenarioCluster) -> None:
-    """The fork schedules nevertheless: the plan shows what happens once scheduling is resumed."""
+    """Predict the nodes after scheduling is resumed, since the fork schedules while the cluster is paused."""
     cluster.do("pause", "")
     found = cluster.do("plan scale deployment web --replicas 1", "")
     assert found.splitlines()[-1] == "Scheduling is paused between two attempts; `kschedd resume` continues it."

@@ -1,4 +1,4 @@
-"""get, describe and watch, against canned objects."""
+"""Tests of the verbs get, describe and watch with fixed objects."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""record start and record stop, as they are typed."""
+"""Tests of the verbs record start and record stop."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`rollout status` that waits; all else of `rollout` is in tests/scenarios/rollouts.txt."""
+"""Tests of waiting in `rollout status`; tests/scenarios/rollouts.txt covers the rest of `rollout`."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""explain, queue, events and their like."""
+"""Tests of the verbs explain, queue, events and similar ones."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""set image, resources, env, serviceaccount, beside `set` of the configuration; explain KIND.path; verbs not here."""
+"""Tests of set image, resources, env and serviceaccount; of explain KIND.path; and of unsupported verbs."""
 
 import pytest
 

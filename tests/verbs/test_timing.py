@@ -1,4 +1,4 @@
-"""Times and durations as users of `advance` and `until` write them."""
+"""Tests of times and durations that users pass to `advance` and `until`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Messages about wrong command lines, with the usage that was probably meant."""
+"""Tests of messages about invalid command lines, with the usage that was probably meant."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""wait: conditions, fields, arrival and departure, against a cluster that changes while a verb sleeps."""
+"""Tests of wait: conditions, fields, creation and deletion, in a cluster that changes while a verb sleeps."""
 
 import pytest
 

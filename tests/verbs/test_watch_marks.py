@@ -1,4 +1,4 @@
-"""Tests of the marks for new rows in `watch`, and that it continues after the daemon was away."""
+"""Tests of the marks of new rows in `watch`, and of its continuation after the daemon was unavailable."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def test_nothing_is_new_at_the_first_look() -> None:
 
 
 class Connections:
-    """A daemon that goes at its second call; some connections are refused then, and it is back."""
+    """A daemon that closes the connection at its second call, refuses some connections, and is then back."""
 
     def __init__(self, refused: int) -> None:
         self.refused = refused

@@ -49,7 +49,7 @@ def test_who_waits_is_idle_and_whoever_looks_is_not_seen() -> None:
     ready.wait()
     try:
         own = threading.get_ident()
-        while True:  # until it has come from `set` to `wait`
+        while True:  # until the thread has moved from `set` to `wait`
             seen = look(sys._current_frames(), {thread.ident or 0: "waits", own: "looks"}, own)
             if StackSample("waits", (IDLE,)) in seen:
                 break

@@ -1,4 +1,4 @@
-"""The methods recording.start and recording.stop: their users and their files."""
+"""Tests of the methods recording.start and recording.stop: their users and their files."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from kschedd.service.errors import RpcError
 
 
 class Recorded:
-    """In the place of a cluster."""
+    """A stand-in for a cluster."""
 
     def __init__(self) -> None:
         self.started: list[tuple[Path, float]] = []

@@ -1,4 +1,4 @@
-"""A lost zone in a live cluster in virtual time, and the methods' answers about it."""
+"""Tests of a lost zone in a live cluster in virtual time, and of the methods' answers about it."""
 
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
@@ -44,7 +44,7 @@ class Talk:
 
 
 async def until(cluster: LiveCluster, true: Callable[[Store], Any]) -> None:
-    """Wait, at most an hour of the cluster's time, until this holds of the store."""
+    """Wait for the condition on the store, for at most an hour of the cluster's time."""
     watch = await cluster.store.watch()
     with trio.fail_after(3600):
         while not await cluster.store.do(true):
@@ -61,7 +61,7 @@ async def talk() -> AsyncIterator[Talk]:
 
 
 async def _outage(talk: Talk) -> None:
-    """Two zones of two nodes, four pods, and no life in zone a any more."""
+    """Run two zones of two nodes, four pods, and no working kubelet in zone a."""
     nodes = [node(name, labels={ZONE: name[0]}) for name in ("a1", "a2", "b1", "b2")]
     await talk.cluster.store.create_many(nodes)
     await talk.cluster.store.create(deployment(replicas=4))

@@ -1,4 +1,4 @@
-"""Requests to write objects, as HTTP and the socket make them."""
+"""Tests of requests to write objects, from HTTP and from the socket."""
 
 from typing import Any
 

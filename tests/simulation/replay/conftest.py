@@ -1,4 +1,4 @@
-"""Recordings that several tests read."""
+"""Recordings for several tests."""
 
 from pathlib import Path
 

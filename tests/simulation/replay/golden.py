@@ -1,10 +1,10 @@
-"""Golden recordings: stored files with which tests check that kschedd replays recordings of earlier versions.
+"""Golden recordings of earlier versions, which kschedd must replay.
 
     python -m tests.simulation.replay.golden     # makes them all anew, into tests/simulation/replay/recordings
 
-Beside each recording is the decision log of the run, as the daemon had it. To be renewed only where the format has
-changed in a way that FORMAT (`kschedd.recording.format`) says, or where a decision was wrong: then the page that shows
-one of them (docs/REPLAY.md) is written anew with KSCHEDD_REWRITE_SCENARIOS=1 pytest tests/commands/test_replay_page.py.
+Each recording is stored with the decision log of its run. Renew them only if the format has changed and FORMAT
+(`kschedd.recording.format`) with it, or if a decision was wrong; then rewrite docs/REPLAY.md, which shows one of them:
+KSCHEDD_REWRITE_SCENARIOS=1 pytest tests/commands/test_replay_page.py.
 """
 
 import tempfile
@@ -33,7 +33,7 @@ PODS: Final = 6
 
 
 async def of_version(version: KubernetesVersion, file: Path, journal: Path) -> str:
-    """Run and record a busy cluster of that version, with a journal and an unpredictable plugin."""
+    """Run and record a busy cluster of this version, with a journal and an unpredictable plugin."""
     config, registry = moody(version)
     return await busy_run(file, 1, config, registry, PODS, journal=journal)
 

@@ -30,11 +30,11 @@ from kschedd.startup.state import StateOptions
 from kschedd.store.store import Store
 from tests.actors.clusters import deployment, node, pod, until, with_plugins
 
-SPEED = 20.0  # of the cluster's time: backoffs and waits at Permit pass soon
+SPEED = 20.0  # of the cluster's time, for short backoffs and waits at Permit
 
 
 class Moody:
-    """Rejects, scores, waits and fails at random, without a seed."""
+    """A plugin that rejects, scores, waits and fails at random, without a seed."""
 
     name: ClassVar = "Moody"
 
@@ -84,7 +84,7 @@ class Fickle(Moody):
 
 def moody(version: KubernetesVersion = V1_34) -> tuple[Config, Registry]:
     config, registry = with_plugins(Fickle, version=version)
-    # What it rejects is soon tried again, with nothing to wake it.
+    # Pods that it rejects are retried soon, since no event wakes them.
     return attrs.evolve(config, unschedulable_flush_s=1), registry
 
 
@@ -106,9 +106,9 @@ async def busy_run(
     late: bool = False,
     journal: Path | None = None,
 ) -> str:
-    """Nodes that come and go, pods that preempt, a deployment, one that fits nowhere at first; its decisions.
+    """Run nodes that come and go, preempting pods, a Deployment, and a pod that fits nowhere; return the decisions.
 
-    `late`: it is recorded from the middle on, and the decisions are those from there on.
+    `late`: record the second half only, and return its decisions.
     """
     since = 0.0
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""A replay on a socket: it is read, stopped, stepped, forked like a daemon, and nothing of the past is changed."""
+"""Tests of a replay on a socket: it can be read, stopped, stepped and forked like a daemon, but not changed."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ from kschedd.simulation.replay.run import Replay, StopAt
 
 @asynccontextmanager
 async def attached(file: Path, folder: Path, stop: StopAt) -> AsyncIterator[Client]:
-    """Yield a client of a replay that is stopped at that moment."""
+    """Yield a client of a replay that is stopped at this moment."""
     with RecordingFile.open(file) as recording:
         cluster = ReplayCluster(recording)
         Replay(cluster.player).run(stop)
@@ -78,7 +78,7 @@ async def test_with_plugins_it_stops_before_attempts_only(moody_run: Path, tmp_p
             state = await anext(states)
         assert state["stopped"]["pod"] == "default/large"
         assert state["stopped"]["point"] is None
-        state = await client.call("debug.next")  # `later` comes after it, whatever else does
+        state = await client.call("debug.next")  # `later` is in any case attempted after it
         assert state["stopped"]["pod"] != "default/large" or state["stopped"]["point"] is None
         with pytest.raises(RpcError, match="has the answers of Moody but not its code"):
             await client.call("fork.create", name="tried")

@@ -1,4 +1,4 @@
-"""Attempts that a user changed while they were stopped are replayed with the same result, byte for byte."""
+"""Tests that attempts which a user changed while they were stopped are replayed with identical results."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +34,7 @@ from tests.simulation.replay.test_replay import replayed
 
 
 class Counting:
-    """Scores by its number of calls, which a replay cannot know."""
+    """A plugin whose scores depend on its number of calls, which a replay does not know."""
 
     name: ClassVar = "Counting"
     requests: ClassVar[Iterator[int]] = itertools.count(3, 7)
@@ -53,7 +53,7 @@ class Counting:
 
 
 class Brief:
-    """Has each pod wait at Permit, for a moment and in vain."""
+    """A plugin that makes each pod wait at Permit until a short timeout."""
 
     name: ClassVar = "Brief"
 

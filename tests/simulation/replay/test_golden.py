@@ -1,4 +1,4 @@
-"""Recordings that an earlier kschedd made, of each version of Kubernetes: the replay has equal bytes."""
+"""Tests that recordings by earlier versions of kschedd are replayed with identical decisions, for each release."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A recorded run with PodGroups: replayed, stopped before their cycles, redacted, and under another version."""
+"""Tests of a recorded run with PodGroups: replayed, stopped before their cycles, redacted, and with another version."""
 
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class Recorded:
 
 
 async def gangs(file: Path) -> str:
-    """`red` takes three of four places; `blue` needs two, and is placed with one more node."""
+    """Record a run in which `red` uses three of four places; `blue` needs two, and is placed after a node is added."""
     async with cluster_actors(
         default_config(version=V1_36, feature_gates=GATES),
         seed=3,

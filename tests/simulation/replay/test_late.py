@@ -1,4 +1,4 @@
-"""Recordings that begin on a cluster that has been running."""
+"""Tests of recordings that start while the cluster is running."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ async def test_what_follows_comes_out_as_it_was(tmp_path: Path, seed: int) -> No
     live = await busy_run(tmp_path / "r", seed, pods=24, late=True)
     log, player = replayed(tmp_path / "r")
     assert log.startswith(live)
-    assert live.count("\n") > 3  # how many are decided before it begins depends on the machine
+    assert live.count("\n") > 3  # the number of decisions before the start depends on the machine's speed
     assert player.ended
     assert player.recording.broken == ""
 
@@ -34,7 +34,7 @@ async def test_the_answers_of_plugins_are_in_it_from_then_on(tmp_path: Path, see
     live = await busy_run(tmp_path / "r", seed, config, registry, pods=24, late=True)
     log, player = replayed(tmp_path / "r")
     assert log.startswith(live)
-    assert live.count("\n") > 3  # how many are decided before it begins depends on the machine
+    assert live.count("\n") > 3  # the number of decisions before the start depends on the machine's speed
     assert player.ended
     assert player.recording.header.plugins.keys() == {"Moody"}
 

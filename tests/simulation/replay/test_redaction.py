@@ -1,4 +1,4 @@
-"""A redacted recording: it has no original names, and gives the same decisions."""
+"""Tests that a redacted recording has no original names, and gives the same decisions."""
 
 import json
 from pathlib import Path
@@ -66,7 +66,7 @@ def of_devices(kind: str, name: str, **spec: Any) -> dict[str, Any]:
 
 
 async def devices_run(file: Path) -> None:
-    """Halves of a GPU by a claim, by an extended resource and by the name of a class; one waits for another to go."""
+    """Record requests for halves of a GPU by claim, extended resource and class name; one waits for a deletion."""
     config = default_config(version=V1_36)
     record = RecordOptions(file)
     controllers = embedded_controllers()

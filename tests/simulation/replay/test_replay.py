@@ -1,4 +1,4 @@
-"""A recorded run replayed: the same decisions, byte for byte, whatever plugins, threads and preemption did."""
+"""Tests that a replay gives identical decisions, independent of plugins, threads and preemption."""
 
 import os
 import sys
