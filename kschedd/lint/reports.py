@@ -33,7 +33,7 @@ def _kept(result: LintResult) -> str:
         return ""
     reasons = Counter(result.kept.values())
     counted = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
-    return f"; {_count(len(result.kept), 'file')} passed over (--kept includes them): {counted}"
+    return f"; {_count(len(result.kept), 'file')} skipped (--kept includes them): {counted}"
 
 
 def _count(number: int, what: str) -> str:

@@ -277,7 +277,7 @@ def test_scripts_are_read_and_other_files_passed_over(tmp_path: Path, capsys: An
     reported = capsys.readouterr()
     assert status == 1
     assert f"{tmp_path / 'alert.sh'}:2: Script/alert.sh lines[1]" in reported.out
-    assert "passed over what is no Kubernetes object: " in reported.err
+    assert "skipped, because it is not a Kubernetes object: " in reported.err
     assert "and parts of 2 more files" in reported.err
 
 
@@ -487,7 +487,7 @@ def test_the_summary_counts_the_kept_files_by_reason(tmp_path: Path, capsys: Any
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(OLD_BUDGET)
     assert main(["lint", "-f", str(tmp_path)]) == 0
-    assert "3 files passed over (--kept includes them): 2 in archives, 1 for old clusters" in capsys.readouterr().out
+    assert "3 files skipped (--kept includes them): 2 in archives, 1 for old clusters" in capsys.readouterr().out
 
 
 def test_templates_are_passed_over_in_one_line(tmp_path: Path, capsys: Any) -> None:
@@ -502,9 +502,10 @@ def test_templates_are_passed_over_in_one_line(tmp_path: Path, capsys: Any) -> N
     shown = capsys.readouterr()
     assert "nothing found in 1 object" in shown.out
     assert shown.err == (
-        f"passed over 2 templates, such as {tmp_path}/b.yaml "
+        f"Note: skipped 2 templates, such as {tmp_path}/b.yaml "
         "(render a chart first: helm template CHART | kschedd lint -f -)\n"
-        f"passed over what is no Kubernetes object: {tmp_path}/web/Chart.yaml:1: apiVersion: Required value\n"
+        "Note: skipped, because it is not a Kubernetes object: "
+        f"{tmp_path}/web/Chart.yaml:1: apiVersion: Required value\n"
     )
 
 

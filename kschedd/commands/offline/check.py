@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.observe import Observed, add_report_flags, checked_of
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
-from kschedd.commands.notices import report_error, warn
+from kschedd.commands.notices import report_error, show, warn
 from kschedd.commands.offline.dumped_cluster import dumped_cluster
 from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 
@@ -110,7 +110,10 @@ def _check(options: argparse.Namespace, manifests: "ManifestReading") -> int:
         warn(text)
     whole = {"text": checking.as_text, "markdown": checking.as_markdown, "json": checking.as_json}
     text = whole.get(options.output, checking.as_junit)(report)
-    sys.stdout.write(exact(text) if options.output in ("json", "junit") else safe(text))
+    if options.output == "text":
+        show(text)
+    else:
+        sys.stdout.write(safe(text) if options.output == "markdown" else exact(text))
     try:
         observed.write("Check", [("objects", f"{report.applied:,}"), ("seed", str(options.seed))], checked_of(report))
     except KscheddError as fault:

@@ -7,7 +7,7 @@ import argparse
 import sys
 from typing import Any, Final
 
-from kschedd.commands.notices import report_error
+from kschedd.commands.notices import note, report_error, show
 from kschedd.verbs.command_line.parsing import path_text
 
 CLEAN, FOUND, BAD_INPUT = 0, 1, 2
@@ -110,11 +110,11 @@ def main(options: argparse.Namespace) -> int:
     if files.templates:
         count = f"{len(files.templates):,} template{'' if len(files.templates) == 1 else 's'}"
         how = "render a chart first: helm template CHART | kschedd lint -f -"
-        print(safe(f"passed over {count}, such as {files.templates[0]} ({how})"), file=sys.stderr)
+        note(f"skipped {count}, such as {files.templates[0]} ({how})")
     if files.passed_over:
         first, *more = files.passed_over.values()
-        also = f", and parts of {len(more):,} more files" if more else ""
-        print(safe(f"passed over what is no Kubernetes object: {first}{also}"), file=sys.stderr)
+        also = f", and parts of {len(more):,} more {'file' if len(more) == 1 else 'files'}" if more else ""
+        note(f"skipped, because it is not a Kubernetes object: {first}{also}")
     if not files.objects and not dump.objects:
         return refuse("no Kubernetes objects found") if not files.errors and not dump.errors else BAD_INPUT
     if options.origin and not dump.objects:
@@ -134,7 +134,10 @@ def main(options: argparse.Namespace) -> int:
         report_error(text)
     forms = {"json": reports.as_json, "sarif": reports.as_sarif, "markdown": reports.as_markdown}
     text = forms.get(options.output, reports.as_text)(result)
-    sys.stdout.write(exact(text) if options.output in ("json", "sarif") else safe(text))
+    if options.output == "text":
+        show(text)
+    else:
+        sys.stdout.write(safe(text) if options.output == "markdown" else exact(text))
     if files.errors or result.faults:
         return BAD_INPUT
     return CLEAN if result.passes else FOUND

@@ -19,7 +19,7 @@ from kschedd.api.text.durations import parse_duration
 from kschedd.commands.flags.dump import add_dump_flags, config_of_dump, load_options
 from kschedd.commands.flags.observe import Observed, add_report_flags, add_trace_flag
 from kschedd.commands.flags.scheduler import add_scheduler_flags, gates_of, version_of, wants_gates
-from kschedd.commands.notices import report_error, warn
+from kschedd.commands.notices import note, report_error, show, warn
 from kschedd.config.changing.changes import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import default_config, load_config
@@ -28,7 +28,7 @@ from kschedd.errors import KscheddError
 from kschedd.framework.guard import without_limits
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused, tune_gc
-from kschedd.printing.terminal.safe import exact, safe
+from kschedd.printing.terminal.safe import exact
 from kschedd.simulation.arrivals import arrivals_of, is_list, read_input
 from kschedd.simulation.engine import EPOCH
 from kschedd.simulation.inputs import read_manifests
@@ -302,8 +302,9 @@ def _simulate(options: argparse.Namespace) -> int:
     limits = without_limits() if options.trust_plugins else nullcontext()
     with DecisionLog(options.decisions) as log, limits:
         summary = _run(options, registry, config, dump, manifests, arrivals, log, observed)
+    assumed = frozenset(() if dump is None else dump.assumptions.texts())
     for warning in summary.warnings:
-        warn(warning)
+        (note if warning in assumed else warn)(warning)
     errors = [*summary.errors]
     if dump is not None and not dump.count:
         errors.append(f"{', '.join(options.origin)}: no Kubernetes objects found")
@@ -311,7 +312,10 @@ def _simulate(options: argparse.Namespace) -> int:
         report_error(str(error))
     if errors and not summary.nodes and options.output != "json":
         return BAD_INPUT
-    print(exact(summary.json_text()) if options.output == "json" else safe(summary.text()))
+    if options.output == "json":
+        print(exact(summary.json_text()))
+    else:
+        show(f"{summary.text()}\n")
     if errors:
         return BAD_INPUT
     if summary.audit is not None and summary.audit.missed:
