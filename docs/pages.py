@@ -1,7 +1,7 @@
-"""The documentation site shows the repository's own pages where they stand, so that a link works there and here alike.
+"""The documentation site shows the repository's pages under their own paths, so links work in both places.
 
-A hook of MkDocs (mkdocs.yml names it): every Markdown page and picture that git tracks is found under its own path,
-README.md of the root the front page. A link to any other file (a profile, a source file) leads to the repository.
+A hook of MkDocs (see mkdocs.yml) serves every Markdown page and image in git under its own path, with README.md as the
+front page. A link to any other file (a profile, a source file) leads to the repository.
 """
 
 import re

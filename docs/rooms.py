@@ -1,7 +1,8 @@
-"""Draw the rooms of kschedd and who imports whom, as the code has it now: `python docs/rooms.py > rooms.svg`.
+"""Draw the rooms of kschedd and the imports between them: `python docs/rooms.py > rooms.svg`.
 
-A room is a package of kschedd/ (or a module beside them); it stands one row above the highest of those it imports, so
-every arrow points down. `--text` prints the rows and imports as text instead. Reads the code, runs none of it.
+A room is a package of kschedd/ (or a module next to the packages); it is drawn one row above the highest room that it
+imports, so every arrow points down. `--text` prints the rows and imports as text instead. It reads the code without
+importing it.
 """
 
 import argparse
@@ -20,7 +21,7 @@ _TIP = (
 
 
 def imports() -> dict[str, dict[str, int]]:
-    """Room -> room it imports -> number of import statements."""
+    """Return the number of import statements for each room and each room that it imports."""
     found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for top in (ROOT / "kschedd", ROOT / "repl" / "kschedd_repl"):
         for file in sorted(top.rglob("*.py")):
@@ -47,7 +48,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def rows_of(graph: Mapping[str, Mapping[str, int]]) -> list[list[str]]:
-    """Return the rooms by row, the lowest first. Rooms that import each other in a circle come out on one row."""
+    """Return the rooms by row, the lowest first. Rooms that import each other in a circle are put into one row."""
     height: dict[str, int] = {}
 
     def measure(room: str, above: tuple[str, ...]) -> int:
@@ -103,7 +104,7 @@ def _arrow(tail: tuple[float, float], tip: tuple[float, float], count: int) -> s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Draw who imports whom among the rooms of kschedd.")
+    parser = argparse.ArgumentParser(description="Draw the imports between the rooms of kschedd.")
     parser.add_argument("--text", action="store_true", help="as text instead of SVG")
     drawn = imports()
     sys.stdout.write(as_text(drawn) if parser.parse_args().text else as_svg(drawn))

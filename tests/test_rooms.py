@@ -41,7 +41,9 @@ def test_the_architecture_names_files_that_exist() -> None:
 
 def test_the_architecture_names_functions_that_exist() -> None:
     paragraph = (
-        section("ARCHITECTURE.md", "A pod's way, in ten steps").partition("In functions,")[2].partition("\n\n")[0]
+        section("ARCHITECTURE.md", "The path of a pod, in ten steps")
+        .partition("The functions for a pod")[2]
+        .partition("\n\n")[0]
     )
     named = NAME.findall(paragraph)
     assert len(named) > 15

@@ -121,7 +121,7 @@ def serve(cards: Cards, port: int) -> ThreadingHTTPServer:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--port", type=int, default=8898, help="port to listen on (8898); 0: any free port")
+    parser.add_argument("--port", type=int, default=8898, help="port to listen on (default: 8898); 0: any free port")
     parser.add_argument("--socket", help="socket of the daemon; default: $KSCHEDD_SOCKET or the runtime directory")
     options = parser.parse_args()
     server = serve(Cards(options.socket), options.port)

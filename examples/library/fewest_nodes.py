@@ -7,7 +7,7 @@ base = Cluster()
 
 
 def fits(many: int) -> bool:
-    """Return whether all pods can be scheduled with so many nodes."""
+    """Return whether all pods can be scheduled with this number of nodes."""
     with base.fork() as fork:
         fork.apply([node(f"n{number}", cpu="8", memory="32Gi") for number in range(many)], PODS)
         return not fork.pending()

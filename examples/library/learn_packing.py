@@ -11,7 +11,7 @@ from kschedd import KubeSchedulingEnv, node, pod
 
 drawn = np.random.default_rng(3)
 NODES = [node(f"n{number}", cpu=("4", "16")[number % 2], memory=("64Gi", "16Gi")[number % 2]) for number in range(8)]
-# for nodes with much memory, for nodes with many CPUs, and for both
+# for nodes with much memory, nodes with many CPUs, and both
 SIZES = [("500m", "8Gi"), ("2", "1Gi"), ("2", "2Gi")]
 PODS = [pod(f"p{number}", cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(drawn.choice(SIZES, 90))]
 env = KubeSchedulingEnv(NODES, PODS, shuffle=True)

@@ -8,7 +8,7 @@ from kschedd.plugin import CycleState, NodeInfo, Pod
 
 
 class FewestNodes:
-    """Prefers nodes that already run pods, so that other nodes stay empty."""
+    """A plugin that prefers nodes with pods, so that other nodes stay empty."""
 
     name: ClassVar = "FewestNodes"
 

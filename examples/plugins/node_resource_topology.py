@@ -11,7 +11,7 @@
 The remaining resources of the zones are computed from the guaranteed pods of the node, in the order of their arrival:
 each is in the first zone with room for it, as the kubelet's topology manager would align it. With scope `container`,
 each container is aligned separately. Nodes without such an object, or with another policy, accept every pod. The score
-prefers nodes whose used zones have most left afterwards (LeastAllocated), or least (MostAllocated).
+prefers nodes whose used zones have the most free resources afterwards (LeastAllocated), or the least (MostAllocated).
 
     pluginConfig:
       - {name: NodeResourceTopologyMatch, args: {scoringStrategy: LeastAllocated}}

@@ -56,7 +56,7 @@ def small(number: int) -> bytes:
 
 
 def request(msgid: int, method: str, **params: bytes) -> bytes:
-    """[0, msgid, method, [{name: value}]]: parameters by name are one map in the array."""
+    """Return the request [0, msgid, method, [{name: value}]]: parameters by name are one map in the array."""
     return array(small(0), small(msgid), string(method), array(mapping(**params)))
 
 
@@ -64,7 +64,7 @@ def request(msgid: int, method: str, **params: bytes) -> bytes:
 
 
 class Reader:
-    """Values from the socket, one after the other."""
+    """A reader of the values on the socket."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._file = connection.makefile("rb")
