@@ -73,6 +73,12 @@ class ChildDaemon:
             on_look()
             time.sleep(_LOOK_S)
 
+    def latest(self) -> str:
+        """Return the latest line of the log without its time and level: what a start does that takes long."""
+        text = self.log.read_bytes()[self.log_start :].decode("utf-8", "replace")
+        lines = text.splitlines() or [""]
+        return " ".join(lines[-1].rpartition("] ")[2].split())
+
     def stop(self) -> None:
         """Request the daemon to end, and kill the daemon if it does not."""
         if self.process.poll() is None:

@@ -66,17 +66,21 @@ def run(options: argparse.Namespace) -> int:
 def _detach(options: argparse.Namespace) -> int:
     """Start the daemon as a child process and wait until it is ready. Raises DaemonStartError."""
     from kschedd.commands.child_daemon import ChildDaemon
+    from kschedd.printing.terminal.progress import ProgressLine
     from kschedd.rpc.paths import default_socket_path, prepare_path
 
     socket = prepare_path(options.socket or default_socket_path())
     log = socket.with_suffix(".log")
     words = [word for word in options.command_line if word != "--detach"]
     child = ChildDaemon.start(words, socket, log)
+    progress = ProgressLine(sys.stderr)
     try:
-        child.wait_until_ready()
+        child.wait_until_ready(lambda: progress.show(f"Starting the daemon ... {child.latest()}"))
     except KeyboardInterrupt:
         child.stop()
         raise
+    finally:
+        progress.clear()
     client = "kschedd" if options.socket is None else f"kschedd --socket {shlex.quote(options.socket)}"
     print(f"The daemon is ready: pid {child.process.pid}, socket {socket}, log {log}")
     print(f"Stop it with: {client} stop")

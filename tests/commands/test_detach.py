@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kschedd.cli import main
+from kschedd.commands.child_daemon import ChildDaemon
 
 
 def _kschedd(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -45,3 +46,14 @@ def test_a_daemon_that_does_not_start_is_reported_with_its_log(tmp_path: Path) -
     assert (done.returncode, done.stdout) == (1, "")
     assert "the daemon did not start (exit status 1):\nerror: " in done.stderr
     assert "none.yaml: cannot be read" in done.stderr
+
+
+def test_the_latest_line_of_the_log_is_the_progress_of_a_start(tmp_path: Path) -> None:
+    log = tmp_path / "k.log"
+    log.write_text("of an earlier run\n")
+    child = ChildDaemon(tmp_path / "k.sock", log, subprocess.Popen(["true"]), log.stat().st_size)
+    assert child.latest() == ""
+    with log.open("a") as output:
+        output.write("2026-11-29T13:11:17Z [info     ] journal       read='30,000 of 61,700 objects and writes'\n")
+    assert child.latest() == "journal read='30,000 of 61,700 objects and writes'"
+    child.process.wait()

@@ -7,7 +7,7 @@ from kschedd.printing.columns.ages import age, span
 from kschedd.printing.columns.by_kind import Raw
 from kschedd.printing.reports.debugging import ahead_text, place_text, speed_text
 from kschedd.printing.terminal.style import TerminalStyle
-from kschedd.printing.terminal.tables import NONE, Table, clean
+from kschedd.printing.terminal.tables import NONE, Table, clean, flowing
 
 _OF_GROUPS = ("pending_group", "incomplete_group")
 PLACES = ("active", "backoff", "error_backoff", "unschedulable", "gated", *_OF_GROUPS, "in_flight")
@@ -221,10 +221,14 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
         at = f"{status['virtual_time']}, " if status.get("virtual_time") else ""
         lines.append(("Time", at + speed_text(status["speed"]) + ahead_text(status)))
     lines += [("Fault" if place else "Faults", text) for place, text in enumerate(_faults(info.get("faults") or ()))]
-    return "".join(f"{label + ':':<12}{value}\n" for label, value in lines if value)
+    room = " " * _LABEL
+    return "".join(
+        f"{label + ':':<{_LABEL}}{flowing(room + value, style)[_LABEL:]}\n" for label, value in lines if value
+    )
 
 
 _MOST_FAULTS = 20
+_LABEL = 12  # width of the labels of `status`
 
 
 def _faults(faults: Sequence[Raw]) -> list[str]:
