@@ -85,7 +85,7 @@ class Coscheduling:
     # -- the queue
 
     def sort_key(self, entry: Any) -> tuple[Any, ...]:
-        """Priority, then the age of the group, or how long a pod without one waits; pods of a group side by side."""
+        """Sort by priority, then by the age of the group or the waiting time of a single pod; groups stay together."""
         pod = entry.pod
         group, spec = group_of(pod), self._spec(pod)
         if group is None or spec is None:

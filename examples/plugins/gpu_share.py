@@ -202,7 +202,7 @@ class Fragmentation:
         return (np.where(fits, lost, total[:, None]) @ self._share + self._without * total) / self._total
 
     def after(self, free: Free, demand: Demand) -> Any:
-        """If the pod came, on the best of each node's cards (n x MOST_CARDS where it shares one, else n x 1)."""
+        """Return the fragmentation with the pod on each node's best cards (n x MOST_CARDS for a share, else n x 1)."""
         cpu = free.cpu - demand.cpu
         if demand.cards == 1 and demand.milli < CARD:
             lowered = np.repeat(free.cards[:, None, :], MOST_CARDS, axis=1)

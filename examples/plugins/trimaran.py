@@ -124,7 +124,7 @@ class LoadVariationRiskBalancing:
         return round((1 - max(risks)) * MAX_NODE_SCORE) if risks else 0
 
     def _risk(self, load: Load, request: float) -> float:
-        """From 0 to 1: half of it the mean with the pod, half the deviation, scaled by margin and sensitivity."""
+        """Return the risk from 0 to 1: half the mean load with the pod, half the scaled deviation."""
         mean = min(load.average / 100 + request, 1.0)
         deviation = min(load.deviation / 100, 1.0)
         if self._sensitivity:
