@@ -5,8 +5,8 @@
     python examples/extender/cards.py --port 8898 &
 
 The label `example.com/cards: "4"` of a node contains the number of its cards. A pod requests the resource
-`example.com/card`, which only this extender handles. It needs Python's standard library and, for binding, kschedd's
-client.
+`example.com/card`, which only this extender handles. The program needs Python's standard library and, for binding,
+kschedd's client.
 
 filter      keeps nodes with enough free cards
 prioritize  scores a node higher the fewer cards remain: 10 for an exact fit

@@ -1,6 +1,6 @@
 """A learner that places more pods than random choices: the cross-entropy method for a linear score of nodes.
 
-Requires gymnasium: pip install "kschedd[gym]". It takes about half a minute on one core.
+Requires gymnasium: pip install "kschedd[gym]". The program takes about half a minute on one core.
 """
 
 from collections.abc import Callable

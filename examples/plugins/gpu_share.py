@@ -3,8 +3,8 @@
 A node has the resource `alibabacloud.com/gpu-milli`, 1000 for each card. A pod that requests at most 1000 runs on one
 card, and shares the card if it requests less. A larger request is for whole cards, a multiple of 1000. The scheduler
 itself only compares sums per node. This plugin tracks the free part of each card, rejects nodes where only the sum
-would fit, and chooses the cards. It writes them to the pod's annotation `kschedd.io/gpu-cards` ("0,3") before the pod
-is bound.
+would fit, and chooses the cards. The plugin writes the cards to the pod's annotation `kschedd.io/gpu-cards` ("0,3")
+before the pod is bound.
 
     profiles:
       - plugins:

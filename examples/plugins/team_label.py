@@ -2,7 +2,7 @@
 
     kschedd run --plugin examples/plugins/team_label.py
 
-It is called after all built-in plugins, before quotas are counted. It is enabled if its file is given;
+The plugin is called after all built-in plugins, before quotas are counted. The plugin is enabled if its file is given;
 `--disable-admission-plugins TeamLabel` disables it.
 """
 

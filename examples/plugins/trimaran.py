@@ -8,7 +8,7 @@ The file contains the measured load of each node, in percent:
 
     {"node-1": {"cpu": {"average": 35, "stdDev": 4}, "memory": {"average": 60, "stdDev": 1}}}
 
-It is read when the plugin is created. A node that is missing in the file gets the score 0.
+The file is read when the plugin is created. A node that is missing in the file gets the score 0.
 Source: kubernetes-sigs/scheduler-plugins, pkg/trimaran (the formulas, not the code).
 """
 

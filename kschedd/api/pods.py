@@ -71,8 +71,9 @@ def image_name(name: str) -> str:
 class _Shared(cached[T]):
     """A cached property whose value may be read from a more general object.
 
-    The more general object is an attribute in `unaffected_by`; it may be None. It lacks the parts on which the property
-    does not depend. The property is therefore computed once for all objects with this more general object.
+    The more general object is an attribute in `unaffected_by`; it may be None. The general object lacks the parts on
+    which the property does not depend. The property is therefore computed once for all objects with this more general
+    object.
     """
 
     def __init__(self, compute: Callable[[Any], T], unaffected_by: tuple[str, ...]) -> None:

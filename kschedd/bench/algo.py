@@ -28,9 +28,9 @@ from kschedd.scheduling.machine import SchedulingMachine
 class Timed:
     """The measurements of one run.
 
-    These are the latency of each iteration in seconds, the wall time of the loop, the numbers of scheduled and failed
-    pods, the CPU time of the process during the loop (seconds, user and system), and the response times of any socket
-    requests sent during the run.
+    The measurements are the latency of each iteration in seconds, the wall time of the loop, the numbers of scheduled
+    and failed pods, the CPU time of the process during the loop (seconds, user and system), and the response times of
+    any socket requests sent during the run.
     """
 
     latencies_s: list[float]

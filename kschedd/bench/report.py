@@ -172,7 +172,7 @@ def _median_of(values: Iterable[float | None], digits: int = 3) -> float | None:
 def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[ReportRow]:
     """Return the rows, each with the pods per second that the earlier result has for the same parameters.
 
-    Such a row also gets a verdict whether the two figures differ by more than noise.
+    A row with such an earlier figure also gets a verdict whether the difference exceeds the noise.
     """
     before = {_same_run(row): row for row in earlier}
     out = list(rows)

@@ -45,9 +45,9 @@ def pending_groups(
 ) -> list[PendingGroup]:
     """Return the groups of pending pods in this namespace (None: all), and of pods that controllers cannot create.
 
-    The largest group is first. `remedy_of` searches for a remedy for a workload. It is called for the smallest workload
-    of each of the first `most` groups, unless this workload has more than MOST_PODS pods, whose rollout takes long even
-    on a fork.
+    The largest group is first. `remedy_of` searches for a remedy for a workload. `remedy_of` is called for the smallest
+    workload of each of the first `most` groups, unless this workload has more than MOST_PODS pods, whose rollout takes
+    long even on a fork.
     """
     answers, left = [], most
     for group in _groups(engine, namespace, check):

@@ -31,7 +31,7 @@ class CelEvaluation:
 
 
 class TooExpensive(Exception):
-    """The cost limit was exceeded. This ends the evaluation at any depth, and no operator may catch the error."""
+    """The cost limit was exceeded. The exception ends the evaluation at any depth, and no operator may catch it."""
 
 
 Code = Callable[[CelEvaluation], Any]

@@ -1,8 +1,8 @@
 """Binding conditions: whether the devices of an allocated claim are ready, so that the pod can be bound.
 
 A device with binding conditions (for example, one that must be attached to its node) is ready when all of them are true
-in the claim's `status.devices`. It has failed if any of its failure conditions is true. It has timed out if it is not
-ready some time after `allocationTimestamp`.
+in the claim's `status.devices`. The device has failed if any of its failure conditions is true. The device has timed
+out if it is not ready some time after `allocationTimestamp`.
 
 Source: Kubernetes v1.36, scheduler plugins/dynamicresources/dynamicresources.go (isClaimReadyForBinding,
 isClaimTimeout, hasBindingConditions).

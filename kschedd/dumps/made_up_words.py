@@ -60,7 +60,7 @@ _DRIVERS: Final = frozenset(
 class MadeUpWords:
     """The mapping of words to made-up words.
 
-    It is built from all objects of a dump, because all words must be known before the first one is replaced.
+    The mapping is built from all objects of a dump, because all words must be known before the first one is replaced.
     `resources`: also replace names of extended resources, of drivers and of kinds.
     """
 

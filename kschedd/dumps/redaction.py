@@ -100,9 +100,9 @@ _SCHEDULING: Final = "scheduling.k8s.io"  # the group of PodGroup and Workload, 
 class Redaction:
     """The redaction of one dump.
 
-    It is built from all objects of the dump, because all words must be known before the first one is replaced.
-    `resources`: also replace names of extended resources, of drivers and of kinds. By default these names are not
-    replaced, because a configuration that is used with the objects may contain them.
+    The redaction is built from all objects of the dump, because all words must be known before the first one is
+    replaced. `resources`: also replace names of extended resources, of drivers and of kinds. By default these names are
+    not replaced, because a configuration that is used with the objects may contain them.
     """
 
     def __init__(self, objects: Iterable[Raw], *, resources: bool = False) -> None:

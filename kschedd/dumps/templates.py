@@ -5,8 +5,8 @@ The first text is decoded; the values of the other texts are built from its valu
 The pods of a workload differ in names, times, addresses and IDs. A text is split at the strings that a pattern finds.
 The remaining pieces, and the information which of the strings are equal, are the key of its template. The template
 contains the decoded value, and a function that inserts other strings into this value. All values of the template share
-the parts of the value without such strings. They also share parts that contain only times, because many values have the
-same times.
+the parts of the value without such strings. Values also share parts that contain only times, because many values have
+the same times.
 
 Owns: the templates. The templates exist while one dump is read.
 """

@@ -1,8 +1,8 @@
 """Handle: the scheduler's services that a plugin receives at construction.
 
 A plugin instance is reused as long as its name, its arguments, the feature gates and the rules are unchanged. Some
-state, such as assumptions for pods being bound, must outlive an instance. Such state is stored in an object (`shared`)
-that is common to all instances in all profiles.
+state, such as assumptions for pods being bound, must outlive an instance. State common to all instances in all profiles
+is stored in an object (`shared`).
 
 An out-of-tree plugin may use the handle in its own threads. Its view (`views.HandleView`) takes `lock`, and calls
 `changed` to make the scheduler process allowed pods.

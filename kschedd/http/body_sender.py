@@ -1,6 +1,6 @@
 """The body of a response that is sent in pieces, in the form of HTTP/1.1 chunks.
 
-It has no resources of its own: the connection sends the data. It raises the exceptions of the connection.
+A sender has no resources of its own: the connection sends the data. A sender raises the exceptions of the connection.
 """
 
 import os

@@ -1,8 +1,9 @@
 """HTTP/1.1 without I/O: conversion between bytes, which may be split at any position, and complete messages.
 
 The server side is a `RequestReader`: `feed` receives bytes, and `next_request` returns complete requests in order. The
-client side is a `ResponseReader`. It returns the head, the body in pieces and the end of each response as events,
-because the body of a watch has no end. httptools (llhttp) parses; this module adds the limits that httptools lacks.
+client side is a `ResponseReader`. A `ResponseReader` returns the head, the body in pieces and the end of each response
+as events, because the body of a watch has no end. httptools (llhttp) parses; this module adds the limits that httptools
+lacks.
 
 Owns: the bytes of unfinished messages, at most the limits plus the bytes of one call of `feed`. Raises: HttpFault,
 after which no more bytes can be parsed. The server sends the status of the fault in a response before it closes the

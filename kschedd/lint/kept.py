@@ -1,6 +1,6 @@
 """Files that a repository keeps beside its current ones.
 
-They are archives, older versions, files for old clusters, tests, and files of builds or dependencies.
+Such files are archives, older versions, files for old clusters, tests, and files of builds or dependencies.
 
 Only names below a given folder are examined: a file that the user names is always linted.
 """

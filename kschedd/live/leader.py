@@ -1,8 +1,8 @@
 """Election: determines whether this scheduler leads, by a Lease that all schedulers of a cluster share.
 
-The leader renews the Lease. A standby acquires the Lease if it has observed no renewal for the Lease's duration. It
-measures this time by its own clock, because the machines' clocks differ. A renewal is valid from the time of its
-request. A leader that cannot renew the Lease stops leading before another scheduler may acquire it:
+The leader renews the Lease. A standby acquires the Lease if it has observed no renewal for the Lease's duration. A
+standby measures this time by its own clock, because the machines' clocks differ. A renewal is valid from the time of
+its request. A leader that cannot renew the Lease stops leading before another scheduler may acquire it:
 
     standby ──taken──▶ leading ──not renewed for `renew_deadline_s`, or seen with another holder──▶ standby
 

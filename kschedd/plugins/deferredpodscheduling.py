@@ -1,7 +1,7 @@
 """DeferredPodScheduling: allows a pod with a deferred resize to preempt on its node, unless the node forbids it.
 
-Such a pod is already running; the kubelet resizes it when its node has enough free resources. The plugin is in the
-default profile if the feature resizes_preempt is enabled. The plugin ignores all other pods.
+A pod with a deferred resize is already running; the kubelet resizes it when its node has enough free resources. The
+plugin is in the default profile if the feature resizes_preempt is enabled. The plugin ignores all other pods.
 
 Rules: resizes_preempt, at every extension point.
 Source: Kubernetes v1.37, plugins/deferredpodscheduling/deferred_pod_scheduling.go.

@@ -12,8 +12,8 @@ nanoseconds of the caller's clock, and must not decrease. The caller must call `
 `next_leftover`. `pop` returns None where upstream's `pop` would block; `ready` predicts this.
 
 A PreEnqueue plugin that raises an exception gates its pod with an Error status, and a hint that raises is treated as
-Queue. Both are reported to `on_fault`. `recorder` is called with every move. `on_nominated` is called with each added
-or updated pod that becomes active with a nominated node in its status.
+Queue. Exceptions of plugins and hints are reported to `on_fault`. `recorder` is called with every move. `on_nominated`
+is called with each added or updated pod that becomes active with a nominated node in its status.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go, active_queue.go. One difference is intentional:
 after an update has moved a pod to backoffQ, further events of the update are not evaluated for this pod. (Upstream

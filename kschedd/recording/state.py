@@ -8,9 +8,9 @@
     QUEUE_STATE   every entry and its place
 
 The state is copied when no pod is in flight or assumed (`DriverPart.of` checks this). There is then no attempt and no
-binding cycle to continue. Both are suspended coroutines and could not be stored. All other state is computed again:
-counts, cached evaluations, IDs. Copying each part takes a few milliseconds; the notes can be created from the copy in
-any thread.
+binding cycle to continue. Attempts and binding cycles are suspended coroutines and could not be stored. All other state
+is computed again: counts, cached evaluations, IDs. Copying each part takes a few milliseconds; the notes can be created
+from the copy in any thread.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """ReportCollector: collects the data for a report while a cluster runs.
 
-It observes an engine from the engine's creation on (`simulation.observing`), reads the node table, and changes nothing.
-Its memory is bounded by the number of nodes and the number of kinds of reasons. It does not depend on the run's length
-or the number of pods:
+The collector observes an engine from the engine's creation on (`simulation.observing`), reads the node table, and
+changes nothing. Its memory is bounded by the number of nodes and the number of kinds of reasons. The memory does not
+depend on the run's length or the number of pods:
 
 * amounts that last for some time (utilization of each node, pending pods by reason, pods by zone) as sums per column of
   time;

@@ -12,7 +12,7 @@ A handler that sends more than one result opens a stream:
         return StreamAnswer(call.open_stream(feed))
 
 `feed` starts after the response is queued, blocks in `send` while the client reads slowly, and is cancelled when the
-client cancels the stream or disconnects. It ends the stream by returning (code `done`) or by raising a KscheddError
+client cancels the stream or disconnects. `feed` ends the stream by returning (code `done`) or by raising a KscheddError
 (with its code). So that a client can resume, put a token into the items (such as a resourceVersion), and accept it as a
 parameter.
 

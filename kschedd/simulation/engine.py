@@ -4,7 +4,8 @@ Virtual time is constant while work is pending, and then advances to the next de
 completes, a Permit timeout, a claim that is provisioned. Two runs with the same seed make the same decisions in the
 same order.
 
-The engine contains the state machines that the daemon's actors run. It only works while one of its methods is called.
+The engine contains the state machines that the daemon's actors run. An engine works only while one of its methods is
+called.
 Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of the same clock.
 """
 

@@ -21,7 +21,7 @@ _NOTHING: Mapping[str, Any] = {}
 def _newborn_bound(qos: str, at: str) -> Raw:
     """Return the status after binding, for a pod whose status was never changed before.
 
-    Such pods share one status object if they are bound within the same second.
+    Pods with an unchanged status share one status object if they are bound within the same second.
     """
     return {"phase": "Pending", "qosClass": qos, "conditions": [_scheduled(at)]}
 

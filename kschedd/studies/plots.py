@@ -1,4 +1,4 @@
-"""Plots of the tables of runs and sweeps on matplotlib: `kschedd plot`. They need the extra `plots` or `research`.
+"""Plots of the tables of runs and sweeps on matplotlib: `kschedd plot`. Plots require the extra `plots` or `research`.
 
 | plot | of | shows |
 |---|---|---|

@@ -109,7 +109,7 @@ class BindingActor:
                 await self._answer(await self._answered(request))
 
     async def _cycle(self, request: BindingRequest) -> None:
-        """Run a binding that must wait. It is included in the limit until its wait ends."""
+        """Run a binding that must wait. The binding is included in the limit until its wait ends."""
         async with self._limiter, request.over:
             await self._answer(await self._answered(await self._send((), [request.wanted])))
             async for _ in request.over:

@@ -9,8 +9,8 @@ of an out-of-tree plugin fails the pod's attempt; any other exception is a bug i
 While the debugger has stopped an attempt or all scheduling, other work continues.
 
 This module adds channels, time and threads; the logic is in the driver. The cache is updated only between two attempts.
-The actor works in short slices, so that it blocks the event loop for at most a few milliseconds. It sends one message
-per slice, not one per pod.
+The actor works in short slices, so that it blocks the event loop for at most a few milliseconds. The actor sends one
+message per slice, not one per pod.
 
 With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock, except
 while it waits for a plugin. An attempt of a profile with only in-tree plugins runs on the event loop. Until the step
@@ -374,7 +374,7 @@ class SchedulingActor:
     # -- while plugins and extenders are waited for -----------------------------------------------------------------
 
     async def _beside(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Await work while `_meanwhile` serves other requests. It pauses again before this method returns."""
+        """Await work while `_meanwhile` serves other requests. `_meanwhile` pauses again before this method returns."""
         resting = trio.CancelScope()
         fault: Exception | None = None
         async with trio.open_nursery() as nursery:
@@ -400,8 +400,8 @@ class SchedulingActor:
     async def _in_tree(self, shards: Sequence[Callable[[], Any]]) -> list[Any]:
         """Return the results of in-tree plugins, computed in this thread.
 
-        They are plain Python, which threads do not make faster, and passing 64 nodes to a thread takes longer than
-        evaluating them.
+        In-tree plugins are plain Python, which threads do not make faster, and passing 64 nodes to a thread takes
+        longer than evaluating them.
         """
         if self._out_of_tree:
             return await self._step(lambda: [shard() for shard in shards])

@@ -1,8 +1,8 @@
 """Conversion errors of objects after a strategic merge, with the messages of kube-apiserver's converter.
 
 A strategic merge patch is applied to a map, which is then converted to the kind's Go type without JSON text. The
-conversion processes the fields in the order of their types and ends at the first error. It is more lenient than a JSON
-decoder: a float without a fraction is an integer, and integers are truncated to the field's size.
+conversion processes the fields in the order of their types and ends at the first error. The conversion is more lenient
+than a JSON decoder: a float without a fraction is an integer, and integers are truncated to the field's size.
 
 Source: Kubernetes v1.34, apimachinery/pkg/runtime/converter.go (fromUnstructured). Types with a decoder of their own
 (quantities, times, integer-or-strings) receive the value as JSON.

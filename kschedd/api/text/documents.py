@@ -430,8 +430,8 @@ def _as_json(number: int | float) -> int | float:
 def _read_json(text: str, first_line: int) -> Iterator[Document]:
     """Read a stream of JSON values. A text that is not JSON may still be YAML in flow style.
 
-    After an invalid value, reading continues at the next line that begins a value. It never continues before the end of
-    the invalid value, so the total time is proportional to the length of the text.
+    After an invalid value, reading continues at the next line that begins a value. Reading never continues before the
+    end of the invalid value, so the total time is proportional to the length of the text.
     """
     text = without_lone_surrogates(text)
     position = counted = _past_space(text, 0)

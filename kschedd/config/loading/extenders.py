@@ -151,7 +151,7 @@ def _pem(fields: ConfigFields, name: str) -> bytes:
 def legacy_extenders(fields: ConfigFields) -> ConfigFields:
     """Return the fields of a Policy or of v1alpha2 with their extenders in v1's spelling.
 
-    These formats have `enableHttps`, and `httpTimeout` is in nanoseconds.
+    The old formats have `enableHttps`, and `httpTimeout` is in nanoseconds.
 
     Source: Kubernetes v1.22, kube-scheduler/config/v1/types.go (LegacyExtender).
     """

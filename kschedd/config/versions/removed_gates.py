@@ -52,7 +52,7 @@ _RENAMED: Final[Mapping[str, tuple[str, str]]] = {"VolumeCapacityPriority": ("St
 
 
 def why_removed(name: str) -> tuple[str, str]:
-    """Return the reason why a gate was removed, and its replacement. Both are empty if the gate never existed."""
+    """Return the reason why a gate was removed, and its replacement. Both texts are empty if the gate never existed."""
     if name in _FINISHED:
         since, last = _FINISHED[name]
         return (

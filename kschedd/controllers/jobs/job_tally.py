@@ -1,7 +1,7 @@
 """The tally of a Job: its running pods, and its ended pods that it has not counted yet.
 
 For active pods, a sync of the Job needs only their number and their indexes. Pods that ended or are being deleted are
-examined one by one. Such pods are few, because the Job soon counts or deletes them.
+examined one by one. Ended and terminating pods are few, because the Job soon counts or deletes them.
 """
 
 from collections.abc import Mapping

@@ -6,8 +6,8 @@ admitted or rejected (`admission`), waits for unavailable volumes and claims (`v
 annotations (`pod_run`, `kschedd.api.simulation.annotations`). A deleted pod is removed after it has ended. A node under
 pressure evicts pods (`eviction`).
 
-Most pods only run. A pod whose containers only run until they are stopped has no `PodRun`. Such a pod is processed only
-when it is bound and when its start is confirmed.
+Most pods only run. A pod whose containers only run until they are stopped has no `PodRun`. A pod without a `PodRun` is
+processed only when it is bound and when its start is confirmed.
 
 After a restart of the process, `PodRun` objects are restored from the pods' statuses.
 """

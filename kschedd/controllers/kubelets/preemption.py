@@ -1,7 +1,7 @@
 """Preemption on a node: the eviction of pods for a critical pod that lacks only resources.
 
 The kubelet prefers to evict BestEffort pods over Burstable and Guaranteed pods, few pods over many, and small requests
-over large requests. It chooses the pods whose requests are nearest to the missing amounts.
+over large requests. The kubelet chooses the pods whose requests are nearest to the missing amounts.
 
 Source: Kubernetes v1.34, pkg/kubelet/preemption/preemption.go, pkg/kubelet/types/pod_update.go (Preemptable).
 Units: CPU in millicores, other resources in whole units.

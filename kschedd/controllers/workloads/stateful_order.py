@@ -1,6 +1,6 @@
 """The order of a StatefulSet's changes: the next pods to create, delete and wait for.
 
-With OrderedReady, pods are created in ascending order, each after all previous pods are available. They are deleted in
+With OrderedReady, pods are created in ascending order, each after all previous pods are available. Pods are deleted in
 descending order, one at a time. Scaling precedes updating. With Parallel, all pods are created and deleted together,
 but updates are still made one by one. A pod that is being deleted keeps its ordinal; the next pod with this ordinal is
 created after the kubelet has removed it. Source: Kubernetes v1.34, controller/statefulset/stateful_set_control.go

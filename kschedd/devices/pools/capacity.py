@@ -2,9 +2,9 @@
 
 A device with `allowMultipleAllocations` can be allocated in shares as long as the capacity that all shares consume does
 not exceed its values. A request contains the requested amount of a capacity. The capacity's `requestPolicy` rounds the
-requested amount up to an allowed value or step. It also defines the consumption if a request contains no amount
-(without a policy: the whole capacity). Capacities that the request omits are consumed as well. The same check applies
-to whole devices.
+requested amount up to an allowed value or step. The `requestPolicy` also defines the consumption if a request contains
+no amount (without a policy: the whole capacity). Capacities that the request omits are consumed as well. The same check
+applies to whole devices.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go;
 structured/internal/types.go (ConsumedCapacityCollection).

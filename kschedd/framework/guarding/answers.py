@@ -1,10 +1,10 @@
 """Validation of out-of-tree plugins' return values, and conversion to exact built-in values.
 
-Each function takes a method's return value. It returns the value for the scheduler, or raises BadAnswer with the actual
-and the required value. The functions run in the plugin's thread and within its time limit, because reading a plugin's
-value may run plugin code (`__len__`, `__eq__`, a generator). The returned values do not refer to plugin objects, so
-that comparing, hashing or printing them runs no plugin code. Callables are the exception; they are wrapped by the
-guard.
+Each function takes a method's return value. The function returns the value for the scheduler, or raises BadAnswer with
+the actual and the required value. The functions run in the plugin's thread and within its time limit, because reading a
+plugin's value may run plugin code (`__len__`, `__eq__`, a generator). The returned values do not refer to plugin
+objects, so that comparing, hashing or printing them runs no plugin code. Callables are the exception; they are wrapped
+by the guard.
 """
 
 import math

@@ -9,8 +9,8 @@
 An answer is None, a score, a {"status": [code, reasons]}, or a {"fault": reason} if the plugin raised. When the pipe is
 closed, the process ends even if a plugin is running, because a separate thread reads the pipe.
 
-A process that a plugin forks never sends answers. It ends when it returns from the plugin, or with the worker process.
-A worker process and the processes forked from it belong to one process group.
+A process that a plugin forks never sends answers. A forked process ends when it returns from the plugin, or with the
+worker process. A worker process and the processes forked from it belong to one process group.
 """
 
 import contextlib

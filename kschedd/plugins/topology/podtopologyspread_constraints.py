@@ -40,7 +40,7 @@ HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 class ReadyConstraint:
     """A spread constraint with its matcher and domains, for pods of one signature.
 
-    It is valid until labels change.
+    A ready constraint is valid until labels change.
     """
 
     constraint: SpreadConstraint

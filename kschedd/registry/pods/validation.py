@@ -338,7 +338,7 @@ _NOT_EPHEMERAL: Final = (
 def _validate_ephemeral_containers(
     spec: Raw, path: str, volumes: Volumes, claims: frozenset[str], faults: Faults
 ) -> None:
-    """Validate ephemeral containers. They are rejected elsewhere in templates and new pods."""
+    """Validate ephemeral containers. Another function rejects ephemeral containers in templates and new pods."""
     others = {each.get("name") or "" for field in ("containers", "initContainers") for each in spec.get(field) or ()}
     names = set(others)
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):

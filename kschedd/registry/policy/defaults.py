@@ -1,8 +1,8 @@
 """Defaults of HorizontalPodAutoscalers, NetworkPolicies, role bindings and Endpoints.
 
 Source: Kubernetes v1.34, pkg/apis/autoscaling/v1/defaults.go, autoscaling/v2, networking/v1, rbac/v1, core/v1. Takes
-decoded objects. The functions receive decoded objects. They modify the given object, but copy nested parts before
-changing them.
+decoded objects. The functions receive decoded objects. The functions modify the given object, but copy nested parts
+before changing them.
 """
 
 from typing import Any, Final

@@ -2,8 +2,8 @@
 
 If there is a certificate, TLS is negotiated first. The client then sends one message, `rpc.authenticate` with a token,
 and receives an answer. The whole admission is limited to a few seconds and a few kilobytes. Connections that are not
-yet authenticated have their own limit, as in the HTTP server. They occupy no client slots, and their requests are not
-executed.
+yet authenticated have their own limit, as in the HTTP server. Unauthenticated connections occupy no client slots, and
+their requests are not executed.
 
 Owns: the connections that are not authenticated yet. Ends: never by itself.
 Fails: a peer's fault ends its connection.

@@ -1,8 +1,8 @@
 """Breakpoints: places at which an attempt, or the binding cycle after it, stops.
 
-A `StopPoint` is a place at which an attempt may stop. It is before a plugin call (`outcome` is ""), after a plugin has
-rejected the pod or nodes, or at the attempt's outcome (`point` is ""). A breakpoint matches a stop point if all its
-criteria match.
+A `StopPoint` is a place at which an attempt may stop. A stop point is before a plugin call (`outcome` is ""), after a
+plugin has rejected the pod or nodes, or at the attempt's outcome (`point` is ""). A breakpoint matches a stop point if
+all its criteria match.
 
 Breakpoints with fewer criteria match only once per attempt or extension point, so that one pod does not stop dozens of
 times. A breakpoint without a plugin matches only the first plugin of each extension point. A breakpoint without an

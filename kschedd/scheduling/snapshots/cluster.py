@@ -25,9 +25,9 @@ class ClusterSnapshot:
     `next_leftover_s` is the time of the next flush of unschedulable pods; `start_s` is the origin of relative times;
     both are in seconds. The store's log begins no later than the earliest version that the scheduler or a controller
     has observed. `fresh` contains controllers that start from the present objects, such as the controllers of a
-    mirror's fork. `reading` is true if the engine will not schedule. Such an engine has no controllers and does not
-    count its pods, which saves most of the cost of a fork. `stopped` is true if the engine copies the debugger, and is
-    therefore stopped where the cluster is stopped.
+    mirror's fork. `reading` is true if the engine will not schedule. An engine that will not schedule has no
+    controllers and does not count its pods, which saves most of the cost of a fork. `stopped` is true if the engine
+    copies the debugger, and is therefore stopped where the cluster is stopped.
     """
 
     driver: DriverSnapshot

@@ -10,9 +10,9 @@ search. The fork does not copy the state inside out-of-tree plugins, cached eval
 
 An attempt that is running or stopped by the debugger is repeated: the fork releases the attempt's reservations and
 begins the attempt again from the same random state. By default, scheduling runs in the fork: no client controls its
-debugger, and the user's changes to a stopped attempt are not copied. With `stopped`, the fork copies the debugger. It
-repeats a stopped attempt with the user's changes, up to the stop point of the original attempt (`Reentry`), and stops
-there again.
+debugger, and the user's changes to a stopped attempt are not copied. With `stopped`, the fork copies the debugger. The
+fork repeats a stopped attempt with the user's changes, up to the stop point of the original attempt (`Reentry`), and
+stops there again.
 
 A binding cycle is copied with its current stage. A plugin call in progress is repeated, and so are the writes of a plan
 in progress. If the original write succeeded meanwhile, the repeated write is rejected and the pod is retried.

@@ -1,6 +1,6 @@
 """The scheduler's events as objects.
 
-They exist only in memory, and are listed together with the stored objects of kind Event.
+These Events exist only in memory, and are listed together with the stored objects of kind Event.
 """
 
 from collections.abc import Iterable, Sequence

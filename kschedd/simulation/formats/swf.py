@@ -4,7 +4,7 @@ Each line is a job of 18 numbers: job number, submit time, wait time, run time, 
 memory, requested processors, requested time, requested memory (KiB for each processor), status, user, group,
 executable, queue, partition, and two more. -1 means unknown; lines that begin with `;` are comments.
 
-A job becomes one pod that requests a CPU for each processor. It ends at submit + wait + run time. Jobs without
+A job becomes one pod that requests a CPU for each processor. The pod ends at submit + wait + run time. Jobs without
 processors, or with an unknown run time, did not run and are omitted.
 """
 

@@ -1,9 +1,9 @@
 """Comparison of a recorded run with another configuration, with the same external inputs at the same virtual times.
 
 Two clusters receive the external inputs of the recorded run: one with the recorded configuration, one with the other
-configuration. They are compared with each other, not with the recorded run, because a daemon in real time attempts pods
-at times that virtual time does not reproduce. The answer also contains the number of pods that the first cluster placed
-as in the recorded run.
+configuration. The two clusters are compared with each other, not with the recorded run, because a daemon in real time
+attempts pods at times that virtual time does not reproduce. The answer also contains the number of pods that the first
+cluster placed as in the recorded run.
 """
 
 from collections.abc import Collection, Sequence

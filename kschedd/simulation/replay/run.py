@@ -25,9 +25,9 @@ class StopError(KscheddError):
 class StopAt:
     """The point at which a replay stops.
 
-    It stops before the first note later than `time_s`, after `decisions` attempts, or before an attempt of a pod or the
-    cycle of its PodGroup. (`attempt` is the number of the attempt; 0 means the first recorded attempt.) If no field is
-    set, the replay runs to its end.
+    The replay stops before the first note later than `time_s`, after `decisions` attempts, or before an attempt of a
+    pod or the cycle of its PodGroup. (`attempt` is the number of the attempt; 0 means the first recorded attempt.) If
+    no field is set, the replay runs to its end.
     """
 
     time_s: float | None = None

@@ -39,7 +39,7 @@ class DaemonClient(Protocol):
 class VerbSession:
     """The session of a verb; `write` and `write_error` write texts that end with a line feed.
 
-    They escape control characters if the output is a terminal.
+    `write` and `write_error` escape control characters if the output is a terminal.
     """
 
     connect: Callable[[], DaemonClient]

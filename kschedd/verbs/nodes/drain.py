@@ -1,8 +1,8 @@
 """drain and evict: evictions of the pods of a node, or of pods by name, within their disruption budgets.
 
-`drain` cordons all nodes, and then drains them one after the other. It evicts all pods that `drain_filters` selects. If
-a pod's budget does not allow the eviction, the eviction is retried every 5 seconds, until all pods are gone or the time
-limit is reached. After Ctrl-C, the nodes remain cordoned and the remaining pods are listed.
+`drain` cordons all nodes, and then drains them one after the other. The verb evicts all pods that `drain_filters`
+selects. If a pod's budget does not allow the eviction, the eviction is retried every 5 seconds, until all pods are gone
+or the time limit is reached. After Ctrl-C, the nodes remain cordoned and the remaining pods are listed.
 
 Source: kubectl v1.34, pkg/drain/drain.go, pkg/cmd/drain/drain.go. The messages are kubectl's, except for the indented
 lines that explain why a budget blocks an eviction.

@@ -30,7 +30,7 @@ def _watch_words(words: VerbParser) -> None:
 def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespace) -> int:
     """Repeat another verb and show its output until the user ends it.
 
-    It continues if the daemon restarts.
+    The verb continues if the daemon restarts.
     """
     if not options.command:
         raise UsageError("watch requires a command, such as: watch get pods")

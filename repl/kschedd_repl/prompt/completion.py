@@ -54,7 +54,7 @@ def _begin_with(last: str, found: list[CompletionCandidate]) -> list[CompletionC
 class NameCompleter(Completer):
     """A completer for prompt_toolkit.
 
-    It runs in the thread of the prompt and reads only immutable values, which tasks replace.
+    The completer runs in the thread of the prompt and reads only immutable values, which tasks replace.
     """
 
     def __init__(

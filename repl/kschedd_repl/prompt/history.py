@@ -1,7 +1,7 @@
 """Command history of this session and of earlier sessions.
 
 A line is added when its command has succeeded. The line of a failed command can be recalled once, immediately after the
-failure, in order to correct it. Such a line is neither saved nor suggested.
+failure, in order to correct it. The line of a failed command is neither saved nor suggested.
 Owns: the history file, which only the user may read.
 """
 

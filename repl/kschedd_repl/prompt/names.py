@@ -175,7 +175,7 @@ class NameBook:
     def changed(self, change: Mapping[str, Any]) -> bool:
         """Apply one item of `objects.watch`; return whether the set of watched kinds must change.
 
-        It must change if the kind is new or has too many objects now.
+        The set must change if the kind is new or has too many objects now.
         """
         raw = change["object"]
         kind = kind_of(raw).name
