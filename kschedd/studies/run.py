@@ -1,8 +1,8 @@
 """One run of a sweep, in a worker: a simulation from planned inputs to a row. Workers cache the files that they read.
 
 A run that fails also results in a row: `failed` with the error, `timeout` and `memory` for the limits. The time limit
-is checked at every attempt and at every point in virtual time. The memory limit restricts the growth of the process
-(RLIMIT_AS).
+is checked at every attempt and at every point in virtual time. If the run has a process of its own, a signal also ends
+a single long attempt. The memory limit restricts the growth of the process (RLIMIT_AS).
 
 `row_hash` covers the inputs, the decisions and all measures, but not times, memory, host and engine. The hash is equal
 on every machine and engine.
@@ -12,6 +12,8 @@ Units: seconds; MiB.
 import hashlib
 import platform
 import resource
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -47,6 +49,7 @@ from kschedd.studies.spec import InputFile, WorkloadSpec
 
 OK, FAILED, TIMEOUT, MEMORY = "ok", "failed", "timeout", "memory"
 _MOST_ERRORS: Final = 3
+_GRACE_S: Final = 1.0  # time between the time limit and the signal, so that usually the check between attempts acts
 
 
 class TimeLimitError(KscheddError):
@@ -81,7 +84,7 @@ def perform(planned: PlannedRun) -> dict[str, Any]:
     status, error, decisions = OK, "", ""
     values: Mapping[str, float] = {}
     try:
-        with _bounded(planned.options.memory_limit):
+        with _bounded(planned.options.memory_limit), _interrupted(planned.options.time_limit_s):
             decisions, values = _simulated(planned)
     except TimeLimitError as fault:
         status, error = TIMEOUT, str(fault)
@@ -241,7 +244,33 @@ class _TimeLimit:
 
     def idle(self) -> None:
         if time.monotonic() > self._end:
-            raise TimeLimitError(f"time limit exceeded: {self._limit_s:g} s")
+            raise _too_long(self._limit_s)
+
+
+def _too_long(limit_s: float) -> TimeLimitError:
+    return TimeLimitError(f"time limit exceeded: {limit_s:g} s")
+
+
+@contextmanager
+def _interrupted(limit_s: float | None) -> Iterator[None]:
+    """Raise TimeLimitError within a long attempt; in the main thread only, because only it receives signals.
+
+    If the exception is raised within a plugin, the attempt fails, and the next check of `_TimeLimit` ends the run.
+    """
+    if limit_s is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        raise _too_long(limit_s)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, limit_s + _GRACE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

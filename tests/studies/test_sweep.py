@@ -242,6 +242,42 @@ def test_a_run_that_takes_too_long_is_a_row() -> None:
     assert (row["status"], row["error"]) == ("timeout", "time limit exceeded: 1e-09 s")
 
 
+_SPINNING = """
+class Spinning:
+    name = "Spinning"
+
+    def pre_filter(self, state, pod, cluster):
+        while True:
+            pass
+"""
+
+
+@pytest.mark.parametrize("engine", ["loky", "threading"])
+def test_the_time_limit_ends_a_single_long_attempt(tmp_path: Path, engine: str) -> None:
+    (tmp_path / "spinning.py").write_text(_SPINNING)
+    profile = {
+        "plugins": ["spinning.py"],
+        "config": {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Spinning"}]}}}]},
+    }
+    limits = {"time": "200ms"}
+    path = written(tmp_path, profiles={"p": profile}, limits=limits, trust_plugins=True, parameters={}, seeds=2)
+    before = signal.getsignal(signal.SIGALRM)
+    rows = sweep(path, engine=engine, jobs=1)
+    assert [(row["status"], row["error"]) for row in rows] == [("timeout", "time limit exceeded: 0.2 s")] * 2
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_the_time_limit_ends_work_outside_of_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spin(*given: Any) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr("kschedd.studies.run.Simulation.load", spin)
+    [row] = sweep(spec(limits={"time": "100ms"}, parameters={}, seeds=1), engine="threading", jobs=1)
+    assert (row["status"], row["error"]) == ("timeout", "time limit exceeded: 0.1 s")
+
+
 def test_a_run_that_takes_too_much_memory_is_a_row() -> None:
     large = next(planned_runs(read_spec(spec(limits={"memory": "32Mi"}, clusters={"large": {"generate": 40_000}}))))
     # In a new process, since one that has run other tests has free memory to reuse.
