@@ -86,20 +86,37 @@ class RowsFile:
                 ) from fault
             text = path.read_bytes()
             os.ftruncate(descriptor, text.rfind(b"\n") + 1)
-            yield cls(path, descriptor)
-        finally:
+        except BaseException:
             os.close(descriptor)
+            raise
+        file = cls(path, descriptor)
+        try:
+            yield file
+        finally:
+            os.close(file._descriptor)
 
     def append(self, row: Row) -> None:
         """Append a row by a single write."""
-        os.write(self._descriptor, f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n".encode())
+        os.write(self._descriptor, _line(row))
 
     def forget(self, statuses: Sequence[str]) -> None:
-        """Remove the rows with these statuses, so that their runs are performed again."""
-        kept = [row for row in _read(self._path) if row.get("status") not in statuses]
-        text = "".join(f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n" for row in kept)
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, text.encode())
+        """Remove the rows with these statuses, so that their runs are performed again.
+
+        A file with the other rows replaces the file in one step, so a killed process loses no row.
+        """
+        kept = b"".join([_line(row) for row in _read(self._path) if row.get("status") not in statuses])
+        beside = self._path.with_suffix(".new")
+        descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with open(descriptor, "ab", closefd=False) as file:
+                file.write(kept)
+            os.replace(beside, self._path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(self._descriptor)
+        self._descriptor = descriptor
 
     def write_parquet(self) -> None:
         """Write the rows of this file in Parquet beside it, if pyarrow is installed."""
@@ -109,12 +126,21 @@ class RowsFile:
 
 
 def read_rows(folder: Path) -> SweepRows:
-    """Return the rows of all shards in a folder, without incomplete last rows. Raises RowsFileError."""
+    """Return the rows of all shards in a folder, without incomplete last rows. Raises RowsFileError.
+
+    If several files have a row of one run, a row without an error is returned.
+    """
     found: dict[str, Row] = {}
     for path in sorted(folder.glob(PATTERN)):
         for row in _read(path):
-            found[str(row["run"])] = row
+            run = str(row["run"])
+            if run not in found or found[run].get("status") != "ok":
+                found[run] = row
     return SweepRows(found.values())
+
+
+def _line(row: Row) -> bytes:
+    return f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n".encode()
 
 
 def _read(path: Path) -> list[Row]:

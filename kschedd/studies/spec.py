@@ -16,6 +16,7 @@ allowed values.
 
 import glob
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -186,7 +187,6 @@ class _SpecReader:
 
     def spec(self, fields: ConfigFields) -> SweepSpec:
         limits = self._limits(fields.get("limits"))
-        until = fields.get("until")
         return SweepSpec(
             source=fields.place.reading.source,
             clusters=self._named(fields, "clusters", self._cluster),
@@ -197,7 +197,7 @@ class _SpecReader:
             parameters=self._parameters(fields.get("parameters")),
             options=RunOptions(
                 targets=tuple(text for place, text in fields.texts("targets") if _shaped(place, text)),
-                until_s=None if until is None else until.duration_s(),
+                until_s=_positive_duration(fields.get("until")),
                 metrics=tuple(text for place, text in fields.texts("metrics") if measured(place, text)),
                 trust_plugins=fields.boolean("trust_plugins", False),
                 time_limit_s=limits[0],
@@ -384,6 +384,9 @@ class _SpecReader:
                 found.append(kube_version(place.value if isinstance(place.value, str) else str(place.value)).name)
             except UnknownVersionError as fault:
                 place.wrong(str(fault))
+        given = fields.get("versions")
+        if given is not None and not given.value:
+            given.wrong("at least one value is required")
         return tuple(dict.fromkeys(found)) or (DEFAULT.name,)
 
     def _parameters(self, place: ConfigValue | None) -> tuple[Parameter, ...]:
@@ -409,7 +412,8 @@ class _SpecReader:
                 steps_of(path)
             except ParameterPathError as fault:
                 at.wrong(str(fault))
-            found.append(Parameter(str(key), path, tuple(each.value for each in values)))
+            distinct = {json.dumps(each.value, sort_keys=True, default=str): each.value for each in values}
+            found.append(Parameter(str(key), path, tuple(distinct.values())))
         return tuple(found)
 
     def _limits(self, place: ConfigValue | None) -> tuple[float | None, int | None]:
@@ -423,7 +427,9 @@ class _SpecReader:
                 size = int(parse(text))
             except QuantityError as fault:
                 memory.wrong(str(fault), "for example 512Mi, 4Gi")
-        return None if time is None else time.duration_s(), size
+        if memory is not None and size is not None and size <= 0:
+            memory.wrong("must be more than 0", "for example 512Mi, 4Gi")
+        return _positive_duration(time), size
 
 
 #: the columns of every row; a parameter must not have one of these names
@@ -431,6 +437,13 @@ COLUMNS_OF_RUNS: Final = (
     *("run", "row_hash", "status", "error", "cluster", "workload", "profile", "version", "seed", "inputs_hash"),
     *("decisions_hash", "kschedd", "kubernetes", "wall_s", "cpu_s", "memory_mib", "host"),
 )
+
+
+def _positive_duration(place: ConfigValue | None) -> float | None:
+    seconds = None if place is None else place.duration_s()
+    if place is not None and seconds is not None and seconds <= 0:
+        place.wrong("must be more than 0", "for example 90s, 10m")
+    return seconds
 
 
 def _texts(place: ConfigValue) -> Iterator[tuple[ConfigValue, str]]:

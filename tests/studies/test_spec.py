@@ -30,6 +30,16 @@ def faults(tmp_path: Path, **fields: str) -> list[str]:
     [
         ({"seed": "3"}, 's.yaml:3: $.seed: no such field; did you mean "seeds"?'),
         ({"clusters": ""}, "s.yaml:1: $.clusters: required, but missing"),
+        ({"until": "-5s"}, 's.yaml:3: $.until: "-5s": must be more than 0 (allowed: for example 90s, 10m)'),
+        (
+            {"limits": "{memory: -4Gi}"},
+            's.yaml:3: $.limits.memory: "-4Gi": must be more than 0 (allowed: for example 512Mi, 4Gi)',
+        ),
+        (
+            {"limits": "{time: 0s}"},
+            's.yaml:3: $.limits.time: "0s": must be more than 0 (allowed: for example 90s, 10m)',
+        ),
+        ({"versions": "[]"}, "s.yaml:3: $.versions: []: at least one value is required"),
         ({"clusters": "[]"}, "s.yaml:1: $.clusters: []: must be a mapping of names, with at least one"),
         (
             {"clusters": "{a: {}}"},

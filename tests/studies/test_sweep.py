@@ -252,6 +252,36 @@ class Spinning:
 """
 
 
+def test_a_run_that_another_shard_repeats_has_the_later_row(tmp_path: Path) -> None:
+    tight, loose = spec(limits={"time": "1ns"}), spec()
+    sweep(tight, tmp_path, engine="threading")
+    sweep(loose, tmp_path, engine="threading", shard="1/2", retry_failed=True)
+    assert sorted(row["status"] for row in read_rows(tmp_path)) == ["ok", "ok", "timeout", "timeout"]
+    sweep(tight, tmp_path, engine="threading", shard="1/2", retry_failed=True)
+    assert len(plan(loose, tmp_path, retry_failed=True).left) == 2
+
+
+def test_rows_are_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep(spec(limits={"time": "1ns"}, seeds=1), tmp_path, engine="threading")
+    before = (tmp_path / "rows.jsonl").read_bytes()
+    with monkeypatch.context() as patched, RowsFile.opened(tmp_path) as file:
+        patched.setattr(os, "replace", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            file.forget(["timeout"])
+    assert (tmp_path / "rows.jsonl").read_bytes() == before
+    with RowsFile.opened(tmp_path) as file:
+        file.forget(["timeout"])
+        assert (tmp_path / "rows.jsonl").read_bytes() == b""
+        with pytest.raises(RowsFileError, match="another sweep"), RowsFile.opened(tmp_path):
+            pass
+        file.append({"run": "a"})
+    assert [row["run"] for row in read_rows(tmp_path)] == ["a"]
+
+
+def test_equal_values_of_a_parameter_are_one_run() -> None:
+    assert len(plan(spec(parameters={STRATEGY: ["MostAllocated", "MostAllocated"]}, seeds=1)).runs) == 1
+
+
 @pytest.mark.parametrize("engine", ["loky", "threading"])
 def test_the_time_limit_ends_a_single_long_attempt(tmp_path: Path, engine: str) -> None:
     (tmp_path / "spinning.py").write_text(_SPINNING)
@@ -322,10 +352,10 @@ def test_the_command_prints_a_row_for_each_configuration(tmp_path: Path, capsys:
     assert out.splitlines()[0].split() == [STRATEGY.upper(), "RUNS", "PLACED", "PENDING"]
     assert out.splitlines()[1].split() == ["LeastAllocated", "2", "12", "±0", "0", "±0"]
     assert err.splitlines()[-1].startswith("4 runs, 0 failed, ")
-    assert err.splitlines()[-1].endswith(f" CPU hours; rows in {tmp_path / 'study-rows'}")
+    assert err.splitlines()[-1].endswith(f" CPU seconds; rows in {tmp_path / 'study-rows'}")
     assert main(["sweep", str(path), "--dry-run"]) == 0
     planned = capsys.readouterr().out
-    assert re.match(r"4 runs, 4 finished \([0-9.e-]+ CPU hours\), 0 to perform\nestimate: 0s with", planned)
+    assert re.match(r"4 runs, 4 finished \([0-9.e-]+ CPU seconds\), 0 to perform\nestimate: 0s with", planned)
     assert planned.endswith(out)
     assert main(["sweep", str(path), "--dry-run", "-o", "json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 4

@@ -106,14 +106,15 @@ def main(options: argparse.Namespace) -> int:
         return INVALID
     progress.clear()
     failed = failures(rows)
-    print(f"{len(rows):,} runs, {failed:,} failed, {_hours(rows):.3g} CPU hours; rows in {out}", file=sys.stderr)
+    print(f"{len(rows):,} runs, {failed:,} failed, {_cpu(rows)}; rows in {out}", file=sys.stderr)
     _print_rows(rows, options.output)
     return SOME_FAILED if failed else 0
 
 
-def _hours(rows: "SweepRows") -> float:
-    """Return the CPU hours of all runs."""
-    return float(sum(row.get("cpu_s", 0.0) for row in rows)) / 3600
+def _cpu(rows: "SweepRows") -> str:
+    """Return the CPU time of all runs, in hours from six minutes on."""
+    seconds = sum(row.get("cpu_s", 0.0) for row in rows)
+    return f"{seconds:.3g} CPU seconds" if seconds < 360 else f"{seconds / 3600:,.1f} CPU hours"
 
 
 def _print_rows(rows: "SweepRows", output: str) -> None:
@@ -130,7 +131,7 @@ def _estimate(planned: "PlannedSweep", jobs: int) -> Iterator[str]:
     workers = jobs or os.cpu_count() or 1
     left = planned.left
     done = planned.rows()
-    finished = f"{len(done):,} finished ({_hours(done):.3g} CPU hours)" if done else "0 finished"
+    finished = f"{len(done):,} finished ({_cpu(done)})" if done else "0 finished"
     yield f"{len(planned.runs):,} runs, {finished}, {len(left):,} to perform"
     measured = [float(row["wall_s"]) for row in done or planned.finished.values() if "wall_s" in row]
     if measured:
