@@ -51,7 +51,7 @@ from kschedd.causes.lifecycle.rejected import rejected_by_kubelet
 from kschedd.causes.lifecycle.rollouts import needs_room, outdated, stuck
 from kschedd.causes.lifecycle.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.node import node_causes, pods_to_move
-from kschedd.causes.remedies import MOST_FOUND, carried_out, keeps_all, remedies
+from kschedd.causes.remedies import MOST_FOUND, carried_out, keeps_all, preempting, remedies
 from kschedd.causes.trial import Trials
 from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
@@ -178,6 +178,8 @@ def causes_and_remedies(
             together, further = remedies(workload, findings, trials, program, most)
             found = together or found
             failed += further
+    if trials is not None and len(found) < most:
+        found = [*found, *preempting(workload, findings, trials, program, found)]
     first, *also = [finding.answer() for finding in findings[:_MOST_NAMED]]
     if len(findings) > _MOST_NAMED:
         first = attrs.evolve(first, evidence=[*first.evidence, f"{len(findings) - _MOST_NAMED} further causes"])

@@ -1,7 +1,8 @@
 """Remedies: combined options, each tried with the whole workload before it is proposed.
 
 Options for several causes are combined, because each cause alone makes the workload's nodes infeasible. A remedy is not
-proposed if any replica stays pending, or if another pod loses its node.
+proposed if any replica stays pending, or if another pod loses its node. The exception, a remedy whose pods preempt a
+single pod of lower priority, comes last and names this pod.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,7 @@ from itertools import islice, product
 from typing import Final
 
 from kschedd.causes.answers import RemedyAnswer
-from kschedd.causes.findings import KINDS, FoundCause, RemedyOption
+from kschedd.causes.findings import CHANGE_WORKLOAD, KINDS, FoundCause, RemedyOption
 from kschedd.causes.steps import RemedyStep, diff, steps_to
 from kschedd.causes.trial import TrialOutcome, Trials
 from kschedd.causes.words import cut, joined
@@ -18,6 +19,7 @@ from kschedd.causes.workload import ExaminedWorkload
 _MOST_TRIED: Final = 6
 _MOST_MIXED: Final = 24  # maximum number of combinations of several findings' options
 MOST_FOUND: Final = 3
+_MOST_PREEMPTING: Final = 2  # options that are tried although their pods may preempt another pod
 
 
 def remedies(
@@ -42,6 +44,34 @@ def remedies(
         if len(found) == most:
             break
     return found, failed
+
+
+def preempting(
+    workload: ExaminedWorkload,
+    findings: Sequence[FoundCause],
+    trials: Trials,
+    program: str,
+    found: Sequence[RemedyAnswer],
+) -> list[RemedyAnswer]:
+    """Return a remedy that changes only the workload, whose pods then preempt one pod of lower priority.
+
+    Returns an empty list if there is none, or if a remedy in `found` already changes only the workload.
+    """
+    pods = workload.pods
+    if any(len(each.commands) == 1 and each.kind == CHANGE_WORKLOAD for each in found) or not pods:
+        return []
+    if pods[0].pod_spec.preemption_policy == "Never" or not trials.has_lower(pods[0].priority):
+        return []
+    for option in findings[0].options[:_MOST_PREEMPTING]:
+        steps, text = carried_out(workload, [option])
+        if not steps or option.kind != CHANGE_WORKLOAD or option.steps or option.less:
+            continue
+        outcome = trials.run(steps)
+        victims = trials.lower(outcome.displaced, pods[0].priority)
+        if len(victims) == 1 and len(outcome.displaced) == len(victims) + len(trials.created(outcome.displaced)):
+            summary = f"{cut(option.summary)}, which preempts pod {victims[0]}"
+            return [_answer(len(found) + 1, summary, workload, [option], steps, text, outcome, program)]
+    return []
 
 
 def keeps_all(remedy: RemedyAnswer, workload: ExaminedWorkload) -> bool:

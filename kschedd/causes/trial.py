@@ -121,6 +121,21 @@ class Trials:
             if node and changed.get(key, _node_of(pod)) != node:
                 yield key
 
+    def has_lower(self, priority: int) -> bool:
+        """Return whether a pod with a node has a lower priority."""
+        return any(
+            isinstance(pod, Pod) and _node_of(pod) and pod.priority < priority for pod in self._engine.store.list("Pod")
+        )
+
+    def lower(self, keys: Iterable[str], priority: int) -> list[str]:
+        """Return the keys of existing pods that have a lower priority."""
+        found = ((key, self._engine.store.find("Pod", *key.split("/", 1))) for key in keys)
+        return [key for key, pod in found if isinstance(pod, Pod) and pod.priority < priority]
+
+    def created(self, keys: Iterable[str]) -> list[str]:
+        """Return the keys of pods that exist only in the trial, such as the successors of preempted pods."""
+        return [key for key in keys if self._engine.store.find("Pod", *key.split("/", 1)) is None]
+
     def left_after(
         self, steps: Sequence[RemedyStep], examine: Callable[[Engine, Object], list[FoundCause]]
     ) -> list[FoundCause]:
