@@ -400,7 +400,7 @@ def _without_claims(pod: Pod) -> Pod:
 
 
 def _busy(case: Case) -> Iterator[FoundCause]:
-    """Return the cause that other pods occupy the suitable nodes."""
+    """Return the cause: other pods occupy the suitable nodes."""
     left = case.large_enough
     ordered = [name for name in case.open_names if name in left]
     found = []

@@ -117,7 +117,7 @@ def _pending_there(engine: Engine, node: Node) -> list[str]:
 
 
 def _ending(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | None:
-    """Return the cause that pods were evicted from a cordoned node but have not ended."""
+    """Return the cause: pods were evicted from a cordoned node but have not ended."""
     ending = [pod for pod in moving if pod.deleting]
     if not ending:
         return None
@@ -133,7 +133,7 @@ def _ending(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | N
 
 
 def _blocked(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | None:
-    """Return the cause that a PodDisruptionBudget allows no eviction of a pod on a cordoned node."""
+    """Return the cause: a PodDisruptionBudget allows no eviction of a pod on a cordoned node."""
     for pod in moving:
         budgets = engine.store.list(BUDGET, pod.namespace)
         try:

@@ -162,7 +162,7 @@ class Store(KeptStore):
         return self._admission.validates or self._admission.mutates
 
     def set_webhook_mode(self, mode: WebhookMode) -> None:
-        """Set what happens to webhooks whose Service only simulated pods back."""
+        """Set what happens to webhooks whose Service has only simulated pods."""
         self._admission.webhook_mode = mode
 
     def warn(self, text: str) -> None:

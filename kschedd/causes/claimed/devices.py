@@ -248,7 +248,7 @@ def devices_reach(case: Case) -> set[str]:
 
 
 def device_elsewhere(case: Case) -> FoundCause | None:
-    """Return the cause that the pod's devices are only on nodes where the pod may not run, or None."""
+    """Return the cause, or None: the pod's devices are only on nodes where the pod may not run."""
     if not _asks(case):
         return None
     for used in _used(case):
@@ -293,7 +293,7 @@ def _allocated_elsewhere(case: Case, used: _Used) -> FoundCause:
 
 
 def _together(case: Case, open_: Sequence[_Used]) -> FoundCause:
-    """Return the cause that devices exist for each request, but no node has devices for all requests together."""
+    """Return the cause: devices exist for each request, but no node has devices for all requests together."""
     devices = Devices.of(case)
     constrained = [used for used in open_ if used.claim.spec.get("devices", {}).get("constraints")]
     for used in constrained:
@@ -373,7 +373,7 @@ def own_claims(case: Case) -> list[RemedyOption]:
 
 
 def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return the cause that other claims use the devices of otherwise suitable nodes, or None."""
+    """Return the cause, or None: other claims use the devices of otherwise suitable nodes."""
     full = sorted(name for name in among if _PLUGIN in case.rejections.get(name, {}))
     open_ = [used for used in _used(case) if allocation(used.claim) is None]
     if not full or not open_:
@@ -454,7 +454,7 @@ def _holders(case: Case, nodes: Collection[str]) -> Counter[str]:
 
 
 def unscheduled_devices(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that pods set `nodeName`, so that the scheduler allocates no devices for them."""
+    """Return the cause: pods set `nodeName`, so that the scheduler allocates no devices for them."""
     if "nodeName" not in workload.pod_spec:
         return None
     for pod in workload.pods:

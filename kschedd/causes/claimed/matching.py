@@ -287,7 +287,7 @@ def _released(case: Case, use: ClaimUse, claim: Object, volume: Volume, *, is_ow
 
 
 def _reserved(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume]) -> FoundCause:
-    """Return the cause that volumes are reserved by name for another claim, or for a misspelling of this claim."""
+    """Return the cause: volumes are reserved by name for another claim, or for a misspelling of this claim."""
     by_name = {each.claim_ref.name: each for each in volumes if each.claim_ref is not None}
     likely = nearest(claim.name, by_name)
     same = by_name.get(claim.name) or (by_name[likely] if likely else volumes[0])
@@ -323,7 +323,7 @@ def _reserved(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume
 
 
 def of_no_class(case: Case, use: ClaimUse, claim: Object) -> FoundCause:
-    """Return the cause that no volume exists for a claim without a class, or with a class without a provisioner."""
+    """Return the cause: no volume exists for a claim without a class, or with a class without a provisioner."""
     name = class_of(claim)
     why = (
         f"which has no provisioner, and there is no volume of class {name}"

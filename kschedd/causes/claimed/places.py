@@ -65,7 +65,7 @@ def reached(case: Case) -> set[str]:
 
 
 def volume_elsewhere(case: Case) -> FoundCause | None:
-    """Return the cause that the pod selects no node on which its volumes are usable, or None."""
+    """Return the cause, or None: the pod selects no node on which its volumes are usable."""
     if not case.selected or case.selected & reached(case):
         return None
     places = _places(case)
@@ -89,7 +89,7 @@ def volume_elsewhere(case: Case) -> FoundCause | None:
 
 
 def _no_volumes(case: Case) -> FoundCause:
-    """Return the cause that every node lacks some of the volumes, each for a different reason."""
+    """Return the cause: every node lacks some of the volumes, each for a different reason."""
     counts = Counter(
         reason
         for name in case.selected
@@ -207,7 +207,7 @@ def _of_free(case: Case, use: ClaimUse, claim: Object, objects: Sequence[ObjectN
 
 
 def _nowhere(case: Case, place: _Place) -> FoundCause:
-    """Return the cause that no node is in the volume's zone or other place."""
+    """Return the cause: no node is in the volume's zone or other place."""
     missing = word(place.key) == "node" and place.bound
     is_class = any(each.kind == "StorageClass" for each in place.objects[:1])
     there = sorted({node.labels[place.key] for node in case.nodes.values() if place.key in node.labels})
@@ -259,7 +259,7 @@ def _by_other_labels(case: Case, place: _Place) -> Iterator[str]:
 
 
 def _elsewhere(case: Case, place: _Place) -> FoundCause:
-    """Return the cause that the pod selects none of the nodes in the volume's place."""
+    """Return the cause: the pod selects none of the nodes in the volume's place."""
     against = clashing(case, place.nodes)
     is_class = any(each.kind == "StorageClass" for each in place.objects[:1])
     required = joined([demanded(each, place.key) for each in against]) if against else "other nodes"
@@ -320,7 +320,7 @@ def _apart(case: Case, places: Sequence[_Place]) -> FoundCause:
 
 
 def _no_capacity(case: Case) -> FoundCause | None:
-    """Return the cause that a CSI driver reports too little storage capacity where the pod may run."""
+    """Return the cause: a CSI driver reports too little storage capacity where the pod may run."""
     for use in claims_of(case):
         claim = use.claim
         if claim is None or fully_bound(claim):

@@ -228,7 +228,7 @@ def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Found
 
 
 def _no_default(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
-    """Return the cause that a claim has no class and the cluster has no default class."""
+    """Return the cause: a claim has no class and the cluster has no default class."""
     if default_class(case.store.list("StorageClass")) is not None:
         return None  # the volume controller will set the class
     classes = provisioning_classes(case.store)
@@ -261,7 +261,7 @@ def _no_default(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
 
 
 def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Object) -> FoundCause | None:
-    """Return the cause that the provisioner creates no volume, or None if it will."""
+    """Return the cause, or None: the provisioner creates no volume."""
     waits = storage_class.raw.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
     never = delay_of(storage_class, 0) == float("inf")
     fails = storage_class.annotations.get(PROVISION_FAILS) == "true"
@@ -298,7 +298,7 @@ def _failure(case: Case, claim: Object) -> str:
 
 
 def provisioning(case: Case) -> FoundCause | None:
-    """Return the cause that the pod only waits for its volumes to be created, or None."""
+    """Return the cause, or None: the pod only waits for its volumes to be created."""
     for use in claims_of(case):
         claim = use.claim
         if claim is None or volume_of(claim) or not claim.annotations.get(STORAGE_PROVISIONER):
@@ -321,7 +321,7 @@ def provisioning(case: Case) -> FoundCause | None:
 
 
 def unscheduled_claims(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that pods set `nodeName`, so that the scheduler chooses no node for their claims."""
+    """Return the cause: pods set `nodeName`, so that the scheduler chooses no node for their claims."""
     if "nodeName" not in workload.pod_spec:
         return None
     for pod in workload.pods:
@@ -338,7 +338,7 @@ def unscheduled_claims(store: ClusterReader, workload: ExaminedWorkload) -> Foun
 
 
 def skips_scheduler(workload: ExaminedWorkload, pod: Pod, what: ObjectNamed, why: str) -> FoundCause:
-    """Return the cause that pods set `nodeName`; `why` is the effect of this setting on the pods."""
+    """Return the cause: pods set `nodeName`; `why` is the effect of this setting on the pods."""
     node = str(workload.pod_spec["nodeName"])
 
     def selecting(spec: Spec) -> None:

@@ -44,7 +44,7 @@ def claim_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
 
 
 def disk_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return the cause that pods on otherwise suitable nodes use a disk that is named in the pod's spec."""
+    """Return the cause: pods on otherwise suitable nodes use a disk that is named in the pod's spec."""
     ours = disks(case.pod)
     users = [
         pod
@@ -180,7 +180,7 @@ def _own_claim(case: Case, claim: Object) -> list[RemedyOption]:
 
 
 def volume_limit(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return the cause that the nodes lack the CSI driver or can attach no further volume, or None."""
+    """Return the cause, or None: the nodes lack the CSI driver or can attach no further volume."""
     reasons_of = {name: case.rejections.get(name, {}).get(_LIMITS, ()) for name in among}
     full = sorted(name for name, reasons in reasons_of.items() if _TOO_MANY in reasons)
     if full:
@@ -267,7 +267,7 @@ def _without_driver(case: Case, lacking: Sequence[str]) -> FoundCause:
 
 
 def placed_without_driver(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that a pod's node lacks the CSI driver of its volume, or None.
+    """Return the cause, or None: a pod's node lacks the CSI driver of its volume.
 
     The scheduler checks this only if the CSIDriver requires it, and simulated kubelets start such a pod.
     """

@@ -45,7 +45,7 @@ def shown(resource: str, number: int) -> str:
 
 
 def no_such_resource(case: Case) -> FoundCause | None:
-    """Return the cause that no node, or no node with tolerated taints, offers a requested resource."""
+    """Return the cause: no node, or no node with tolerated taints, offers a requested resource."""
     for resource, number in case.pod.requests.items():
         if not number or resource in _USUAL:
             continue
@@ -126,7 +126,7 @@ def asking(spec: Mapping[str, Any], resource: str) -> list[tuple[Any, str]]:
 
 
 def larger_than_every_node(case: Case) -> FoundCause | None:
-    """Return the cause that a request exceeds every node that the pod may use, even when the node is empty."""
+    """Return the cause: a request exceeds every node that the pod may use, even when the node is empty."""
     if not case.open or case.large_enough:
         return None
     most = {resource: case.most(case.open_names, resource) for resource in case.requested}

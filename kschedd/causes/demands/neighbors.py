@@ -33,7 +33,7 @@ _SHOWN: Final = 6
 
 
 def apart_or_together(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return the cause that affinity between pods rejects otherwise suitable nodes."""
+    """Return the cause: affinity between pods rejects otherwise suitable nodes."""
     for reason, look in ((_AFFINITY, _together), (_ANTI, _apart), (_EXISTING, _kept_off)):
         rejected = case.rejected_for(_PLUGIN, reason)
         there = [name for name in among if name in rejected]
@@ -141,7 +141,7 @@ def _nodes_of_their_own(case: Case, term: PodAffinityTerm) -> list[RemedyOption]
 
 
 def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
-    """Return the cause that the required anti-affinity of existing pods excludes this pod, or None."""
+    """Return the cause, or None: the required anti-affinity of existing pods excludes this pod."""
     by_owner: dict[str, tuple[Object, PodAffinityTerm, int, set[str]]] = {}
     for pod, place, term in _keeping_off(case):
         root = root_of(case.store, pod)
@@ -264,7 +264,7 @@ def _selected_spaces(case: Case, term: PodAffinityTerm) -> str:
 
 
 def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
-    """Return the cause that no pod matches the term: its labels are misspelled, in another namespace or missing."""
+    """Return the cause: no pod matches the term: its labels are misspelled, in another namespace or missing."""
     raw = case.workload.pod_spec["affinity"]["podAffinity"][_REQUIRED][place]
     wanted: Mapping[str, str] = (raw.get("labelSelector") or {}).get("matchLabels") or {}
     everyone = case.judgment.counts.signed

@@ -17,7 +17,7 @@ Spec = dict[str, Any]
 
 
 def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return the cause that pods use a host port on every otherwise suitable node."""
+    """Return the cause: pods use a host port on every otherwise suitable node."""
     rejected = case.rejected_by("NodePorts")
     taken = [name for name in among if name in rejected]
     if not taken:

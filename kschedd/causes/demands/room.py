@@ -34,7 +34,7 @@ class _Lack:
 
 
 def no_room(case: Case, among: Sequence[str]) -> FoundCause | None:
-    """Return the cause that all nodes with enough capacity for the pod are full."""
+    """Return the cause: all nodes with enough capacity for the pod are full."""
     rejected = case.rejected_by("NodeResourcesFit")
     full = [name for name in among if name in rejected]
     if not full:

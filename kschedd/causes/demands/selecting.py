@@ -152,7 +152,7 @@ def _of_term(number: int, term: Mapping[str, Any]) -> Iterator[Demand]:
 
 
 def no_node_selected(case: Case) -> FoundCause | None:
-    """Return the cause that no node meets the pod's requirements, or None."""
+    """Return the cause, or None: no node meets the pod's requirements."""
     if case.selected or not case.nodes:
         return None
     if case.pod.node_name:
@@ -368,7 +368,7 @@ def _quoted(text: str) -> str:
 
 
 def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
-    """Return the cause that each requirement is met by some node, but no node meets all of them."""
+    """Return the cause: each requirement is met by some node, but no node meets all of them."""
     met = [(each, _met(case, each)) for each in wanted]
     clashing = _smallest_clash(met)
     parts = [f"{_quoted(str(each))} ({counted(len(nodes), 'node')})" for each, nodes in clashing]

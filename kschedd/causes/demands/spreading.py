@@ -21,7 +21,7 @@ _UNUSABLE: Final = ("TaintToleration", "NodeUnschedulable", "NodeAffinity")  # w
 
 
 def missing_key(case: Case) -> FoundCause | None:
-    """Return the cause that no node where the pod may run has a constraint's topology key."""
+    """Return the cause: no node where the pod may run has a constraint's topology key."""
     for place, constraint in _hard(case.pod):
         key = constraint.topology_key
         if not case.open or case.open_with(key):
@@ -51,7 +51,7 @@ def missing_key(case: Case) -> FoundCause | None:
 
 
 def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return the cause that a constraint rejects otherwise suitable nodes."""
+    """Return the cause: a constraint rejects otherwise suitable nodes."""
     rejected = case.rejected_by(_PLUGIN)
     turned_away = [name for name in among if name in rejected]
     if not turned_away:

@@ -81,7 +81,7 @@ def _of_condition(taint: Taint) -> bool:
 
 
 def all_tainted(case: Case, among: Set[str] | None = None) -> FoundCause | None:
-    """Return the cause that the taints of all selected nodes are not tolerated, or None.
+    """Return the cause, or None: the taints of all selected nodes are not tolerated.
 
     `among` restricts the search to nodes that meet the pod's other requirements.
     """

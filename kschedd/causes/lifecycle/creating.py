@@ -94,7 +94,7 @@ def _not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list
 
 
 def not_created_yet(workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that pods are missing although nothing prevents their creation."""
+    """Return the cause: pods are missing although nothing prevents their creation."""
     missing = workload.missing
     if not missing:
         return None
@@ -108,7 +108,7 @@ def not_created_yet(workload: ExaminedWorkload) -> FoundCause | None:
 
 
 def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
-    """Return the cause that a StatefulSet creates its next pod only after all earlier pods are ready."""
+    """Return the cause: a StatefulSet creates its next pod only after all earlier pods are ready."""
     unready = [pod for pod in workload.pods if not ready(pod)]
     if not unready:
         return None
@@ -126,7 +126,7 @@ def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
 
 
 def held(workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that a workload is suspended, paused or scaled to zero."""
+    """Return the cause: a workload is suspended, paused or scaled to zero."""
     spec = workload.spec
     if (
         workload.kind in ("Job", "CronJob")
@@ -165,7 +165,7 @@ def held(workload: ExaminedWorkload) -> FoundCause | None:
 
 
 def selected_nothing(workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that a workload needs no pods although it is not suspended."""
+    """Return the cause: a workload needs no pods although it is not suspended."""
     field = "parallelism" if workload.kind == "Job" else "replicas"
     if workload.kind in ("Pod", "DaemonSet", "CronJob") or workload.spec.get(field) != 0:
         return None

@@ -39,7 +39,7 @@ def _answers(engine: Engine, name: str) -> bool:
 
 
 def awaited_end(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that a controller replaces pods only after their end."""
+    """Return the cause: a controller replaces pods only after their end."""
     recreates = (workload.spec.get("strategy") or {}).get("type") == "Recreate"
     if recreates:
         ending = [pod for pod in workload.pods if pod.deleting]

@@ -36,7 +36,7 @@ def member_to_examine(engine: Engine, group: Object) -> Pod | None:
 
 
 def group_waits(case: Case) -> FoundCause | None:
-    """Return the cause that a PodGroup keeps its pod out of the queue, or off a node where the pod alone would fit."""
+    """Return the cause: a PodGroup keeps its pod out of the queue, or off a node where the pod alone would fit."""
     judgment = case.judgment
     key, engine = judgment.pod_group, case.engine
     gate = judgment.gated

@@ -308,7 +308,7 @@ def _limit_range(store: ClusterWriter, workload: ExaminedWorkload, part: str, re
 
 
 def _above_default(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
-    """Return the cause that a request exceeds the limit that a LimitRange sets for containers without one."""
+    """Return the cause: a request exceeds the limit that a LimitRange sets for containers without one."""
     resource, bound = found.groups()
     name = _limit_range(store, workload, "default", resource, bound)
 

@@ -10,7 +10,7 @@ from kschedd.store.cluster_api import ClusterReader
 
 
 def rejected_by_kubelet(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that the kubelet of `nodeName` rejects the workload's pods, or None."""
+    """Return the cause, or None: the kubelet of `nodeName` rejects the workload's pods."""
     wanted = str(workload.pod_spec.get("nodeName") or "")
     if not wanted or workload.wanted <= len(workload.scheduled):
         return None

@@ -26,7 +26,7 @@ _MOST_TRIED: Final = 3  # old pods
 
 
 def needs_room(case: Case, findings: Sequence[FoundCause]) -> FoundCause | None:
-    """Return the cause that a rollout keeps old pods that use the resources for a new pod."""
+    """Return the cause: a rollout keeps old pods that use the resources for a new pod."""
     workload = case.workload
     owner = case.pod.owner
     if workload.kind == "DaemonSet" and findings:
@@ -63,7 +63,7 @@ def needs_room(case: Case, findings: Sequence[FoundCause]) -> FoundCause | None:
 
 
 def _surging(case: Case, first: FoundCause) -> FoundCause | None:
-    """Return the cause that a DaemonSet starts a new pod beside the old pod on the same node."""
+    """Return the cause: a DaemonSet starts a new pod beside the old pod on the same node."""
     rolling = (case.workload.spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
     revision = case.pod.labels.get(_REVISION)
     old = [pod for pod in case.workload.scheduled if pod.labels.get(_REVISION) != revision]
@@ -98,7 +98,7 @@ def _with_share(stated: object, number: int) -> str:
 
 
 def outdated(case: Case) -> FoundCause | None:
-    """Return the cause that an outdated pod of a StatefulSet fits on no node, although an updated pod would."""
+    """Return the cause: an outdated pod of a StatefulSet fits on no node, although an updated pod would."""
     workload, pod = case.workload, case.pod
     status = workload.obj.raw.get("status") or {}
     update = status.get("updateRevision")
@@ -136,7 +136,7 @@ def _amount(container: dict[str, Any]) -> str:
 
 
 def stuck(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that a pod on a failed node uses up maxUnavailable of a DaemonSet's rollout."""
+    """Return the cause: a pod on a failed node uses up maxUnavailable of a DaemonSet's rollout."""
     status = workload.obj.raw.get("status") or {}
     if workload.kind != "DaemonSet":
         return None

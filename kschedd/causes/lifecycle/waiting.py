@@ -27,7 +27,7 @@ _GATES: Final = "SchedulingGates"
 
 
 def unknown_scheduler(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> FoundCause | None:
-    """Return the cause that no profile has the pod's schedulerName."""
+    """Return the cause: no profile has the pod's schedulerName."""
     profiles = sorted(engine.machine.schedulers)
     wanted = pod.scheduler_name
     if wanted in profiles:
@@ -52,7 +52,7 @@ def unknown_scheduler(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> F
 
 
 def gated(case: Case) -> FoundCause | None:
-    """Return the cause that a PreEnqueue plugin gates the pod, usually because of its scheduling gates."""
+    """Return the cause: a PreEnqueue plugin gates the pod, usually because of its scheduling gates."""
     by = case.judgment.gated
     if by is None:
         return None
@@ -77,7 +77,7 @@ def gated(case: Case) -> FoundCause | None:
 
 
 def nominated(case: Case) -> FoundCause | None:
-    """Return the cause that the pod was nominated and waits until its victims are gone."""
+    """Return the cause: the pod was nominated and waits until its victims are gone."""
     node = case.pod.nominated_node_name
     if node and node in case.nodes:
         going = [pod for pod in case.store.pods_on(node) if pod.deleting and not pod.finished]
@@ -107,7 +107,7 @@ def _for_victims(case: Case, node: str, going: list[Pod]) -> FoundCause:
 
 
 def fits_now(case: Case) -> FoundCause | None:
-    """Return the cause that the pod fits now, but waits for its attempt or for an event."""
+    """Return the cause: the pod fits now, but waits for its attempt or for an event."""
     placed = case.judgment.outcome
     if isinstance(placed, FitError):
         return None
@@ -155,7 +155,7 @@ def _asleep(case: Case, entry: QueuedPod, where: str) -> FoundCause:
 
 
 def evicted_soon(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that pods will soon be evicted because of a NoExecute taint of their nodes."""
+    """Return the cause: pods will soon be evicted because of a NoExecute taint of their nodes."""
     for pod in workload.scheduled:
         row = engine.machine.cluster.table.row_of.get(pod.node_name)
         node = None if row is None else engine.machine.cluster.table.nodes[row]

@@ -134,7 +134,7 @@ def _add_cluster_flags(parser: Any) -> None:
         "--webhooks",
         choices=WEBHOOK_MODES,
         default="skip",
-        help="what happens to an admission webhook whose Service only simulated pods back: skip it with a warning "
+        help="what happens to an admission webhook whose Service has only simulated pods: skip it with a warning "
         "(default), fail as if nothing listened, or call the cluster IP",
     )
     for verb in ("enable", "disable"):

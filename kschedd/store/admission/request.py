@@ -43,7 +43,7 @@ class RequestAdmission:
         self._reviewing: Reviewing | None = None  # created for the first review
         # for a write that can wait: the answers of the webhooks that it has called so far
         self.webhook_answers: WebhookAnswers | None = None
-        self.webhook_mode: WebhookMode = "skip"  # for webhooks that only simulated pods back
+        self.webhook_mode: WebhookMode = "skip"  # for webhooks with only simulated pods
 
     def recheck(self) -> None:
         """Update `validates` and `mutates`, because a binding was written or the objects were replaced."""

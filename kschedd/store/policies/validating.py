@@ -212,7 +212,7 @@ def _message(validation: Validation, outcome: Evaluated | None) -> str:
 
 
 def _audited(policy: CompiledPolicy, names: Mapping[str, Any]) -> list[Denial]:
-    """Evaluate the audit annotations. Return the denials of those without a valid value."""
+    """Evaluate the audit annotations. Return the denials of audit annotations without a valid value."""
     evaluation = policy.composition.evaluation({**names, "authorizer": None}, BUDGET)
     found = []
     for annotation in policy.annotations:

@@ -23,7 +23,7 @@ _SERVICE_NAME: Final = "kubernetes.io/service-name"
 @attrs.frozen
 class WebhookAddress:
     url: str
-    address: str  # "" if only simulated pods back the Service
+    address: str  # "" if the Service has only simulated pods
     host: str
     path: str
     missing: str = ""  # failure because of which there is no address

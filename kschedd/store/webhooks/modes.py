@@ -1,4 +1,4 @@
-"""Modes for webhooks whose Service only simulated pods back."""
+"""Modes for webhooks whose Service has only simulated pods."""
 
 from typing import Final, Literal
 
