@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from kschedd.api.objects import Object
 from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.kinds import KINDS, Kind, group_of, kind_of, name_in_group
+from kschedd.api.schemas.schema import NO_RULES
 from kschedd.api.text.similar import similar_names
 from kschedd.store.custom_resources.definition_names import is_established
 from kschedd.store.custom_resources.rule_kinds import definitions_by, spec_faults
@@ -134,7 +135,9 @@ def _schema_faults(schema: Any, path: str) -> list[FieldError]:
     return structural_faults(schema, path) or list(definition_rule_faults(schema, path))
 
 
-def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresource: str = "") -> dict[str, Any]:
+def by_schema(
+    definition: Object, raw: Raw, old: Object | None = None, subresource: str = "", features: frozenset[str] = NO_RULES
+) -> dict[str, Any]:
     """Return a custom object with defaults and without unknown fields, according to its schema. Raises Invalid.
 
     `old` is the previous object, for transition rules.
@@ -148,7 +151,8 @@ def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresour
     if scale is not None:
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
     if schema is not None and not faults:  # rules may assume that the value is valid for the schema
-        faults = rule_faults(schema, made) if old is None else rule_faults(schema, made, old.raw)
+        before = () if old is None else (old.raw,)
+        faults = rule_faults(schema, made, *before, shows_values="fields_of_1_35" in features)
     if faults:
         kind = str(raw.get("kind") or "")
         name = str((raw.get("metadata") or {}).get("name") or "")
@@ -211,7 +215,7 @@ def as_defined(cluster: DefiningCluster, raw: Raw, old: Object | None, subresour
     definition = definition_of(cluster, raw)
     if definition is None:
         return raw
-    made = by_schema(definition, raw, old, subresource)
+    made = by_schema(definition, raw, old, subresource, cluster.features)
     if not subresource and has_status(version_of(definition, str(raw.get("apiVersion") or ""))):
         made.pop("status", None)
         if old is not None and "status" in old.raw:

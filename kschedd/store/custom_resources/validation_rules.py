@@ -1,135 +1,305 @@
 """Validation rules of custom resources: CEL rules of a schema (`x-kubernetes-validations`) about `self` and `oldSelf`.
 
 A rule belongs to a part of the schema and is evaluated for each value of this part. A rule that uses `oldSelf` is a
-transition rule. A transition rule is evaluated only if the value existed before. The old value of a field or map key is
-always available, but that of a list item only if the list has keys. Rules are compiled when their
-CustomResourceDefinition is written. A rule that does not compile is rejected at that time, so every stored rule is
-effective.
+transition rule. A transition rule is evaluated only if the value existed before, unless its `oldSelf` is optional. The
+old value of a field or map key is always available, but that of a list item only if the list has keys. Rules are
+compiled when their CustomResourceDefinition is written. A rule that does not compile is rejected at that time, so every
+stored rule is effective.
 
-Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/schema/cel (validation.go, compilation.go);
-apiserver/pkg/cel/escaping.go. Unsupported: `optionalOldSelf`, `messageExpression`, and libraries other than those of
-device selectors. The compiler supports only the types of scalars, lists and maps.
+Source: Kubernetes v1.37, apiextensions-apiserver/pkg/apiserver/schema/cel (validation.go, compilation.go),
+pkg/apis/apiextensions/validation/validation.go. Not implemented: the estimated cost of a rule, and ratcheting, which
+accepts an old error in an unchanged value.
 Errors: none; violations are returned.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from kschedd.api.schemas.fields import FieldError, child, duplicate, forbidden, invalid, required
+import attrs
+
+from kschedd.api.schemas.fields import FieldError, child, duplicate, forbidden, invalid, required, unsupported
 from kschedd.cel.errors import CelCompileError, CelFailure
 
 if TYPE_CHECKING:
-    from kschedd.cel.program import CelCondition
+    from kschedd.cel.program import Program
 
 Raw = Mapping[str, Any]
 
 RULES: Final = "x-kubernetes-validations"
+BUDGET: Final = 10_000_000
+"""The cost limit of all rules for one object."""
 _OLD: Final = re.compile(r"\boldSelf\b")
-_TYPES: Final = {"string": "string", "integer": "int", "number": "double", "boolean": "bool", "array": "list"}
-_RESERVED: Final = frozenset(
-    "true false null in as break const continue else for function if import let loop package namespace return var void "
-    "while".split()
-)
-_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
-_ESCAPED: Final = re.compile(r"__|[./-]")
-_ROOT: Final = ("apiVersion", "kind", "metadata")
+_HTML: Final = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
+_REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+_LONGEST_MESSAGE: Final = 5 * 1024  # octets
+_MOST_COMPILED: Final = 1 << 10
+_SPENT: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 _ABSENT: Final = object()
 _NO_FIELDS: Final[Raw] = {}
 
 
-def definition_rule_faults(schema: Any, path: str) -> Iterator[FieldError]:
-    """Yield errors for rules in the schema that do not compile."""
+def definition_rule_faults(schema: Any, path: str, *, root: bool = True) -> Iterator[FieldError]:
+    """Yield errors for rules in the schema that are incomplete or do not compile."""
     if not isinstance(schema, Mapping):
         return
     for index, rule in enumerate(_rules(schema)):
-        here = f"{path}.{RULES}[{index}]"
-        text = rule.get("rule")
-        if not isinstance(text, str) or not text.strip():
-            yield required(f"{here}.rule", "rule is not specified")
-            continue
-        for field in ("optionalOldSelf", "messageExpression"):
-            if rule.get(field):
-                yield forbidden(f"{here}.{field}", "is not evaluated here: leave it out")
-        try:
-            _compiled(text, _type_of(schema))
-        except CelCompileError as wrong:
-            yield invalid(f"{here}.rule", text, str(wrong))
+        yield from _definition_faults(schema, rule, f"{path}.{RULES}[{index}]", root)
     for name, inner in _inner_schemas(schema):
-        yield from definition_rule_faults(inner, f"{path}.{name}")
+        yield from definition_rule_faults(inner, f"{path}.{name}", root=False)
 
 
-def rule_faults(schema: Raw, value: Any, old: Any = _ABSENT) -> list[FieldError]:
-    """Return the violations of a schema's rules in an object; `old` is the previous object."""
-    return list(_faults(schema, value, old, "", root=True))
-
-
-def _faults(schema: Raw, value: Any, old: Any, path: str, *, root: bool = False) -> Iterator[FieldError]:
-    if value is None:
+def _definition_faults(schema: Raw, rule: Raw, path: str, root: bool) -> Iterator[FieldError]:
+    text, message, expression = (str(rule.get(field) or "") for field in ("rule", "message", "messageExpression"))
+    faults = []
+    if not text.strip():
+        faults.append(required(f"{path}.rule", "rule is not specified"))
+    elif message and not message.strip():
+        faults.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+    elif _is_long(message.strip()):
+        faults.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+    elif _is_long(text.strip()) and not message.strip():
+        faults.append(required(f"{path}.message", "message must be specified if rule contains line breaks"))
+    if expression and not expression.strip():
+        faults.append(required(f"{path}.messageExpression", "messageExpression must be non-empty if specified"))
+    reason, optional = rule.get("reason"), rule.get("optionalOldSelf")
+    if reason is not None and reason not in _REASONS:
+        faults.append(unsupported(f"{path}.reason", reason, _REASONS))
+    yield from faults
+    if faults:
         return
-    for rule in _rules(schema):
-        if (fault := _broken(rule, schema, value, old, path, root)) is not None:
-            yield fault
-    items = schema.get("items")
-    if isinstance(value, list) and isinstance(items, Mapping):
-        before = _by_keys(schema, old)
-        keys = _keys(schema)
-        for index, each in enumerate(value):
-            was = before.get(_key_of(each, keys), _ABSENT) if before else _ABSENT
-            yield from _faults(items, each, was, f"{path}[{index}]")
-    elif isinstance(value, Mapping):
-        then = old if isinstance(old, Mapping) else _NO_FIELDS
-        known, more = schema.get("properties") or _NO_FIELDS, schema.get("additionalProperties")
-        for name, each in value.items():
-            inner = known.get(name, more)
-            if isinstance(inner, Mapping):
-                yield from _faults(inner, each, then.get(name, _ABSENT), child(path, name))
+    found = _compiled(schema, rule, root)
+    if found.fault:
+        yield FieldError(f"{path}.rule", None, f"Invalid value: {_as_json(rule)}: {found.fault}")
+    elif found.message_fault:
+        shown = f"Invalid value: {_as_json(rule)}: {found.message_fault}"
+        yield FieldError(f"{path}.messageExpression", None, shown)
+    elif optional is not None and not found.uses_old:
+        yield invalid(f"{path}.optionalOldSelf", optional, "may not be set if oldSelf is not used in rule")
 
 
-def _broken(rule: Raw, schema: Raw, value: Any, old: Any, path: str, root: bool) -> FieldError | None:
-    text = str(rule.get("rule") or "")
-    changes = _OLD.search(text) is not None
-    if changes and (old is _ABSENT or old is None):
-        return None
-    shown = str(schema.get("type") or "object")
-    message = str(rule.get("message") or "").strip() or f"failed rule: {' '.join(text.split())}"
+def _as_json(rule: Raw) -> str:
+    """Return a rule as the real API server shows it: as JSON of its Go type, with the characters of HTML escaped."""
+    fields = {
+        "Rule": rule.get("rule") or "",
+        "Message": rule.get("message") or "",
+        "MessageExpression": rule.get("messageExpression") or "",
+        "Reason": rule.get("reason"),
+        "FieldPath": rule.get("fieldPath") or "",
+        "OptionalOldSelf": rule.get("optionalOldSelf"),
+    }
+    shown = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return shown.translate(_HTML)
+
+
+def _is_long(text: str) -> bool:
+    return "\n" in text or "\r" in text
+
+
+# -- evaluation ------------------------------------------------------------------------------------------------------
+
+
+def rule_faults(schema: Raw, value: Any, old: Any = _ABSENT, *, shows_values: bool = True) -> list[FieldError]:
+    """Return the violations of a schema's rules in an object; `old` is the previous object.
+
+    With `shows_values`, messages contain the wrong value, as since 1.35; otherwise its type.
+    """
+    return _Evaluation(shows_values).faults(schema, value, old)
+
+
+class _Spent(Exception):
+    """The cost limit of the object is exceeded."""
+
+
+@attrs.define(eq=False)
+class _Evaluation:
+    """The evaluation of all rules for one object."""
+
+    shows_values: bool
+    budget: int = BUDGET
+
+    def faults(self, schema: Raw, value: Any, old: Any) -> list[FieldError]:
+        found: list[FieldError] = []
+        try:
+            self._walk(schema, value, old, "", found, root=True)
+        except _Spent:
+            return found  # contains the reason
+        return found
+
+    def _walk(
+        self, schema: Raw, value: Any, old: Any, path: str, found: list[FieldError], *, root: bool = False
+    ) -> None:
+        if value is None:
+            return
+        for rule in _rules(schema):
+            self._judge(rule, schema, value, old, path, root, found)
+        items = schema.get("items")
+        if isinstance(value, list) and isinstance(items, Mapping):
+            before = _by_keys(schema, old)
+            keys = _keys(schema)
+            for index, each in enumerate(value):
+                was = before.get(_key_of(each, keys), _ABSENT) if before else _ABSENT
+                self._walk(items, each, was, f"{path}[{index}]", found)
+        elif isinstance(value, Mapping):
+            then = old if isinstance(old, Mapping) else _NO_FIELDS
+            known, more = schema.get("properties") or _NO_FIELDS, schema.get("additionalProperties")
+            for name, each in value.items():
+                inner = known.get(name, more)
+                if isinstance(inner, Mapping):
+                    self._walk(inner, each, then.get(name, _ABSENT), child(path, name), found)
+
+    def _judge(
+        self, rule: Raw, schema: Raw, value: Any, old: Any, path: str, root: bool, found: list[FieldError]
+    ) -> None:
+        """Append the violation of one rule. Raises _Spent."""
+        here, shown = path or "<nil>", str(schema.get("type") or "")
+        compiled = _compiled(schema, rule, root)
+        if compiled.program is None:
+            found.append(invalid(here, shown, f"rule compile error: {compiled.fault}"))
+            return
+        absent = old is _ABSENT or old is None
+        if compiled.uses_old and absent and not rule.get("optionalOldSelf"):
+            return
+        stated = str(rule.get("message") or "").strip() or str(rule.get("rule") or "").strip()
+        try:
+            names = _names(schema, value, None if absent else old, root)
+            failure: CelFailure | None = None
+        except CelFailure as fault:
+            names, failure = {}, fault
+        if failure is None:
+            names = _for_rule(rule, names, absent)
+            answer, cost, failure = compiled.program.run(names)
+            self.budget -= cost
+            if self.budget < 0:
+                found.append(invalid(here, shown, _SPENT))
+                raise _Spent
+        if failure is not None:
+            found.append(invalid(here, shown, _failed(str(failure), stated)))
+            if "cost limit exceeded" in str(failure):
+                raise _Spent
+            return
+        if answer is not True:
+            message = self._message(compiled, rule, names, here, shown, found)
+            found.append(self._violation(rule, schema, value, path, message))
+
+    def _message(
+        self, compiled: "CompiledRule", rule: Raw, names: Raw, here: str, shown: str, found: list[FieldError]
+    ) -> str:
+        """Return the message of a violation. Raises _Spent."""
+        if compiled.message is not None:
+            value, cost, failure = compiled.message.run(names)
+            self.budget -= cost
+            if self.budget < 0:
+                why = "messageExpression evaluation failed due to running out of cost budget"
+                found.append(invalid(here, shown, f"{why}, no further validation rules will be run"))
+                raise _Spent
+            text = value.strip() if failure is None and isinstance(value, str) else ""
+            if text and not _is_long(text) and len(text.encode(errors="replace")) <= _LONGEST_MESSAGE:
+                return text
+        message = str(rule.get("message") or "").strip()
+        return message or f"failed rule: {str(rule.get('rule') or '').strip()}"
+
+    def _violation(self, rule: Raw, schema: Raw, value: Any, path: str, message: str) -> FieldError:
+        where = f"{path}{rule.get('fieldPath') or ''}".removeprefix(".") or "<nil>"
+        of = str(schema.get("type") or "")
+        omitted = self.shows_values and of in ("object", "array")
+        match rule.get("reason"):
+            case "FieldValueForbidden":
+                return forbidden(where, message)
+            case "FieldValueRequired":
+                return required(where, message)
+            case "FieldValueDuplicate":
+                return (
+                    FieldError(where, None, "Duplicate value") if omitted else duplicate(where, self._shown(of, value))
+                )
+        if omitted:
+            return FieldError(where, None, f"Invalid value: {message}")
+        return invalid(where, self._shown(of, value), message)
+
+    def _shown(self, of: str, value: Any) -> Any:
+        return value if self.shows_values else of
+
+
+def _failed(failure: str, rule: str) -> str:
+    if failure.startswith("no such overload"):
+        what = "call arguments did not match a supported operator, function or macro signature for rule"
+        return f"'{failure}': {what}: {rule}"
+    if failure.startswith("operation cancelled"):
+        what = "no further validation rules will be run due to call cost exceeds limit for rule"
+        return f"'{failure}': {what}: {rule}"
+    return f"{failure} evaluating rule: {rule}"
+
+
+def _names(schema: Raw, value: Any, old: Any, root: bool) -> dict[str, Any]:
+    from kschedd.store.custom_resources.rule_types import rule_value
+
+    before = None if old is None else rule_value(schema, old, root=root)
+    return {"self": rule_value(schema, value, root=root), "oldSelf": before}
+
+
+def _for_rule(rule: Raw, names: dict[str, Any], absent: bool) -> dict[str, Any]:
+    """Return the variables of a rule, whose old value may be optional."""
+    if not rule.get("optionalOldSelf"):
+        return names
+    from kschedd.cel.values import Optional
+
+    return {**names, "oldSelf": Optional() if absent else Optional((names["oldSelf"],))}
+
+
+# -- compilation -----------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class CompiledRule:
+    """A rule and its message expression, or the reason why one of them does not compile."""
+
+    schema: Raw  # keeps the schema alive, whose identity is the key of the cache
+    program: "Program | None"
+    fault: str
+    message: "Program | None"
+    message_fault: str
+    uses_old: bool
+
+
+_COMPILED: Final[dict[tuple[int, str, str, bool, bool], CompiledRule]] = {}
+
+
+def _compiled(schema: Raw, rule: Raw, root: bool) -> CompiledRule:
+    text, expression = str(rule.get("rule") or ""), str(rule.get("messageExpression") or "")
+    key = id(schema), text, expression, bool(rule.get("optionalOldSelf")), root
+    known = _COMPILED.get(key)
+    if known is None or known.schema is not schema:
+        if len(_COMPILED) >= _MOST_COMPILED:
+            _COMPILED.clear()
+        known = _COMPILED[key] = _compile(schema, text, expression, key[3], root)
+    return known
+
+
+def _compile(schema: Raw, text: str, expression: str, optional: bool, root: bool) -> CompiledRule:
+    from kschedd.cel.environment import CelEnvironment
+    from kschedd.cel.program import compile_expression
+    from kschedd.store.custom_resources.rule_types import rule_types
+
+    of_type, structs = rule_types(schema, root=root)
+    uses_old = _OLD.search(text) is not None
+    program = message = None
+    fault = message_fault = ""
     try:
-        condition = _compiled(text, _type_of(schema))
-        values = {"self": _cel_value(schema, value, root)}
-        if changes:
-            values["oldSelf"] = _cel_value(schema, old, root)
-        if condition.holds(values):
-            return None
+        names = {"self": of_type, "oldSelf": f"optional({of_type})" if optional else of_type}
+        program = compile_expression(text, CelEnvironment.of(names, structs))
+        if program.type.name != "bool":
+            program, fault = None, "cel expression must evaluate to a bool"
     except CelCompileError as wrong:
-        return invalid(path or "<nil>", shown, f"rule compile error: {wrong}")
-    except CelFailure as wrong:
-        return invalid(path or "<nil>", shown, f"{wrong} evaluating rule: {message}")
-    where = f"{path}{rule.get('fieldPath') or ''}".removeprefix(".") or "<nil>"
-    match rule.get("reason"):
-        case "FieldValueForbidden":
-            return forbidden(where, message)
-        case "FieldValueRequired":
-            return required(where, message)
-        case "FieldValueDuplicate":
-            return duplicate(where, shown)
-    return invalid(where, shown, message)
-
-
-@lru_cache(1 << 10)
-def _compiled(text: str, of_type: str) -> "CelCondition":
-    from kschedd.cel.program import compile_condition
-
-    variables = {"self": of_type}
-    if _OLD.search(text):
-        variables["oldSelf"] = of_type
-    return compile_condition(text, variables)
-
-
-def _type_of(schema: Raw) -> str:
-    if schema.get("x-kubernetes-int-or-string"):
-        return "dyn"
-    return _TYPES.get(str(schema.get("type")), "dyn")
+        fault = wrong.detail
+    if program is not None and expression.strip():
+        try:
+            message = compile_expression(expression, CelEnvironment.of(names, structs))
+            if message.type.name != "string":
+                message, message_fault = None, "messageExpression must evaluate to a string"
+        except CelCompileError as wrong:
+            message_fault = f"messageExpression {wrong.detail}"
+    return CompiledRule(schema, program, fault, message, message_fault, uses_old)
 
 
 def _rules(schema: Raw) -> Sequence[Raw]:
@@ -158,26 +328,3 @@ def _by_keys(schema: Raw, old: Any) -> dict[tuple[str, ...], Any]:
 def _key_of(item: Any, keys: Sequence[str]) -> tuple[str, ...]:
     """Return the values of the key fields that identify an item of a list."""
     return tuple(repr(item.get(key)) for key in keys) if isinstance(item, Mapping) else (repr(item),)
-
-
-def _cel_value(schema: Any, value: Any, root: bool = False) -> Any:
-    """Return a value converted for CEL: field names escaped, numbers as floats, unknown fields removed."""
-    if not isinstance(schema, Mapping):
-        return value
-    if isinstance(value, Mapping):
-        known, more = schema.get("properties") or _NO_FIELDS, schema.get("additionalProperties")
-        if isinstance(more, Mapping) or more is True:
-            return {name: _cel_value(more, each) for name, each in value.items()}
-        seen = {_escaped(name): _cel_value(known[name], each) for name, each in value.items() if name in known}
-        return {**{name: value[name] for name in _ROOT if root and name in value}, **seen} if root else seen
-    if isinstance(value, list):
-        return [_cel_value(schema.get("items"), each) for each in value]
-    if schema.get("type") == "number" and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    return value
-
-
-def _escaped(name: str) -> str:
-    if name in _RESERVED:
-        return f"__{name}__"
-    return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], name)
