@@ -34,7 +34,8 @@ from kschedd.store.set_aside import SetAside
 
 T = TypeVar("T")
 
-_ROUNDS: Final = 5  # number of rounds: for a claim, its volume, the binding of both, and its completion
+# number of rounds, enough for changes of a claim: the claim, its volume, the binding of both, its completion
+_ROUNDS: Final = 5
 _REST_S: Final = 5.0  # maximum time in seconds to wait for work in progress in virtual time
 
 

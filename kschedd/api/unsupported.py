@@ -35,7 +35,7 @@ _WITH_TEMPLATE: Final = frozenset(
 
 @attrs.frozen(order=True)
 class Unsupported:
-    """A feature used by an object that has no effect in kschedd."""
+    """A field or feature without effect in kschedd that an object uses."""
 
     kind: str
     namespace: str

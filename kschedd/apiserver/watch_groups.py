@@ -92,7 +92,7 @@ class Member:
         await self._bell.wait()
 
     async def flush(self) -> None:
-        """Send the stored data. Raises the exceptions of sending."""
+        """Send the stored data."""
         self._sending = True
         try:
             if self._rest:

@@ -688,7 +688,7 @@ class TableCopy(NodeTable):
     """Some rows of another table. Label columns are copied on demand; images are taken from the whole table.
 
     `joined` contains the rows to which pods were added that are not on these rows in the whole table, even if these
-    pods were removed again. Code that changes `pods` directly must not add pods that are on another row in the whole
+    pods were removed again. Code that changes `pods` directly must not add a pod that is on another row of the whole
     table.
     """
 

@@ -195,7 +195,7 @@ def causes_and_remedies(
 def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause) -> FoundCause:
     """Return the finding, preceded by the causes of the workloads for which this workload waits.
 
-    If the last workload in turn waits for this one, the remedies change this workload.
+    If these workloads wait for each other in a circle, the remedies change this workload.
     """
     evidence, seen, waits_for, mended = [], {workload.obj.uid}, finding.waits_for, list[RemedyOption]()
     while waits_for is not None:

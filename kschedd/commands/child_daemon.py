@@ -74,7 +74,7 @@ class ChildDaemon:
             time.sleep(_LOOK_S)
 
     def latest(self) -> str:
-        """Return the latest line of the log without its time and level: what a start does that takes long."""
+        """Return the latest line of the log, without its time and level, to show the progress of a slow start."""
         text = self.log.read_bytes()[self.log_start :].decode("utf-8", "replace")
         lines = text.splitlines() or [""]
         return " ".join(lines[-1].rpartition("] ")[2].split())

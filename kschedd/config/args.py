@@ -18,8 +18,8 @@ concern several fields. `defaults(context, given)` creates an instance with the 
 the file's mapping `given`. A plugin without `args_type` gets `RawArgs`, the unchanged mapping.
 
 Source: Kubernetes v1.34, apis/config/v1 (default_plugins.go, defaults.go), scheme.go: strict decoding. Faults are
-reported to the reader of the place. The class's own validators and converters may raise, which also counts as a fault
-in the file.
+reported to the `ConfigReader` of the file. The class's own validators and converters may raise, which also counts as a
+fault in the file.
 """
 
 from __future__ import annotations

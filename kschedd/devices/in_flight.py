@@ -100,6 +100,6 @@ class ClaimsInFlight:
             del self._reserving[key]
 
     def see_all(self) -> None:
-        """Process all claims like `seen`, if only their latest versions are available."""
+        """Process all claims as `seen` does, from their latest versions only."""
         for key in [*self._uids, *self._reserving]:
             self.seen(key, self._cluster.get("ResourceClaim", key))

@@ -146,7 +146,7 @@ class MirrorActor:
                 if not self._unreachable:
                     log.warning("unreachable", server=self.server.url, why=failure.why)
                 self._unreachable[resource] = failure.why
-                self._since[resource] = None  # it may be another server, or may have an older state
+                self._since[resource] = None  # the server may be another one, or may have an older state
             else:
                 pause = _FIRST_PAUSE_S
                 await trio.sleep_until(begun + pause)  # some servers end each watch immediately

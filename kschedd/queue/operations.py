@@ -72,7 +72,7 @@ class AssumedPodForgotten:
 
 @attrs.frozen(eq=False)
 class Activate:
-    """The move of these pods to the active queue (upstream's PodsToActivate)."""
+    """Move these pods to the active queue (upstream's PodsToActivate)."""
 
     pods: Sequence[Pod]
 

@@ -51,7 +51,7 @@ _NOMINATING = (events.UNSCHEDULED_POD_ADD.label, events.UNSCHEDULED_POD_UPDATE.l
 _WAITING = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 _OUT_OF_ACTIVE = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 _NOT_TO_ACTIVATE = (SubQueue.ACTIVE, SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP)
-_POD_POPPED = "PodPopped"  # upstream's label for the pop of a pod, which it counts among the stored events
+_POD_POPPED = "PodPopped"  # upstream's name for the pop of a pod, which upstream counts as a stored event
 _NO_HINT = RequeueDecision(Strategy.AFTER_BACKOFF)
 
 
@@ -487,7 +487,7 @@ class SchedulingQueue:
     def force(self, key: str, place: SubQueue, now: int) -> bool:
         """Move a queued pod to active, backoff or unschedulable on a user's request.
 
-        Return False if it is not queued.
+        Return False if the pod is not queued.
         """
         entry = self._entries.get(key)
         if entry is None:

@@ -33,7 +33,7 @@ def drop_disabled(spec: Raw, old: Old | None = None, features: frozenset[str] = 
     """Return a pod's spec without the fields of disabled features.
 
     The disabled features are ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride, EnvFiles and
-    GenericWorkload. `features` are the enabled features; `_OF_POD` maps fields to them.
+    GenericWorkload. `_OF_POD` maps fields to the `features` that enable them.
     """
     used = _used(old or {}) | {field for field, rule in _OF_POD.items() if rule in features}
     wanted = _used(spec) - used

@@ -358,7 +358,7 @@ def _lease(lease: Raw, faults: Faults) -> None:
 
 
 def _nothing(item: Raw, faults: Faults) -> None:
-    """Append no errors, because all mutable fields are validated together with their change."""
+    """Append no errors: for such kinds, another function validates mutable fields."""
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {

@@ -28,7 +28,7 @@ class Columns:
 
 @attrs.frozen(eq=False)
 class ResourceUse:
-    """How much of a resource pods request, of all nodes: a mean over each column; over all, the most, at the end."""
+    """Requests of all pods for one resource: the mean of each column; mean, maximum and final value of the run."""
 
     resource: str
     series: Floats

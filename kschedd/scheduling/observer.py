@@ -18,7 +18,7 @@ from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.pending import PendingPods
 from kschedd.store.objects.log import DELETED, WatchEvent
 
-_PENDING: Final = "pending"  # name under which a failed update of a pending pod is retried
+_PENDING: Final = "pending"  # name of the step that is retried after a failed update of a pending pod
 
 
 class Observer:

@@ -122,7 +122,7 @@ class Verdicts:
                 return [(int(codes[0]) * len(self.filters) + int(failed[0]), len(failed))]  # the most frequent case
         keys = self._row_keys()
         few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
-        if not few:  # nodes that passed have large keys, and nodes with explicit statuses have negative keys
+        if not few:  # the keys of passed nodes are large, and those of nodes with explicit statuses are negative
             keys = keys[(failed != PASSED) & (codes != EXPLICIT)]
             few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
         if few:

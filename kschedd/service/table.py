@@ -13,7 +13,7 @@ A handler that sends more than one result opens a stream:
 
 `feed` starts after the response is queued, blocks in `send` while the client reads slowly, and is cancelled when the
 client cancels the stream or disconnects. `feed` ends the stream by returning (code `done`) or by raising a KscheddError
-(with its code). So that a client can resume, put a token into the items (such as a resourceVersion), and accept it as a
+(with its code). To let clients resume, put a token (such as a resourceVersion) into the items, and accept it as a
 parameter.
 
 This module depends on the session (session.py) only through `ClientServices`.

@@ -397,7 +397,7 @@ class Engine:
         at = 0
         while at < len(events):
             many = 0
-            if not self.queue.heeds_events:  # then events can only matter for pending pods
+            if not self.queue.heeds_events:  # events can then matter only for pending pods
                 many = sum(1 for _ in takewhile(_leaves_none_pending, islice(events, at, None)))
             self.loop.observe_all(events[at : at + max(1, many)])
             at += max(1, many)

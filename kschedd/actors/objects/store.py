@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 _SLICE_S = 0.005  # seconds for which requests are served before other tasks run
 _LOOKED_AT = 250  # maximum number of events checked for each watch; if there are more, every watcher is notified
-_STEPS_S = 0.002  # the same for a request in steps, for which only its caller waits
+_STEPS_S = 0.002  # seconds for which a request in steps is served before other tasks run; only its caller waits for it
 _MOST = 256  # requests per batch
 _KIND = attrgetter("new.kind")
 # number of unread events after which a watcher is notified even if none concerns it, because the log must keep them

@@ -55,7 +55,7 @@ class _Scanner:
     def _value(self, opened: list[str]) -> bool:
         """Read a value, or the beginning of a nonempty map or list.
 
-        Return whether another value follows inside it.
+        Return whether another value follows inside this map or list.
         """
         character = self._next()
         if character == "{":

@@ -45,7 +45,8 @@ def awaited_end(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None
         ending = [pod for pod in workload.pods if pod.deleting]
         if len(ending) < len(workload.pods):
             return None
-    elif workload.kind in ("StatefulSet", "DaemonSet"):  # these also wait for pods whose containers have ended
+    # StatefulSets and DaemonSets also wait for pods whose containers have ended
+    elif workload.kind in ("StatefulSet", "DaemonSet"):
         owned = engine.store.owned_by(workload.obj.uid)
         ending = [pod for pod in owned if isinstance(pod, Pod) and pod.deleting]
     else:

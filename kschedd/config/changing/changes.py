@@ -289,7 +289,8 @@ def _without_later_points(config: Config, version: KubernetesVersion, catalogue:
     """Return the configuration without plugins at points that they do not have in the other version.
 
     A changed weight lists all plugins of the point, also those that this version enables by default and the other
-    version lacks there. Points with the default plugins stay, because the other version has its own defaults.
+    version lacks there. Extension points with the default plugins are unchanged, because the other version has its own
+    defaults.
     """
     rules = config.rules
     defaults = default_config(catalogue=catalogue, version=config.version, feature_gates=config.feature_gates)

@@ -176,7 +176,7 @@ class _Sync:
                 self._end = End("SuccessCriteriaMet", "SuccessPolicy", met)
 
     def _decided(self) -> End | None:
-        """Return the end of the Job that an earlier sync determined."""
+        """Return how the Job ends, if an earlier sync has written this to the status."""
         found = condition(self._job.status, "SuccessCriteriaMet")
         if found is not None and found.get("status") == "True":
             return End("SuccessCriteriaMet", found.get("reason") or "", found.get("message") or "")

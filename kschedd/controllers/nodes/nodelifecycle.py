@@ -8,9 +8,9 @@ taint is added at the rate of the node's zone. A node that becomes Ready again l
 taints, and no node gets one until some node is Ready.
 
 kube-controller-manager checks all nodes every `node_monitor_period_s` seconds. In kschedd a check has the same times,
-but runs only if a node may have changed, and only for such nodes. While all nodes are healthy, the controller does no
-work and has no deadline. A node without a simulated kubelet (`kschedd.io/kubelet: none`) keeps the conditions that
-users set; its taints follow these conditions.
+but runs only if a node may have changed, and processes only such nodes. While all nodes are healthy, the controller
+does no work and has no deadline. A node without a simulated kubelet (`kschedd.io/kubelet: none`) keeps the conditions
+that users set; its taints follow these conditions.
 
 The controller stores the last observed state of each node, the zones with their rates and queued nodes, and the pods to
 mark. A reconcile makes at most about `_MOST` writes, so a check of many nodes takes several reconciles. Source:
@@ -194,8 +194,9 @@ class NodeLifecycle(InSteps):
         heartbeat = (condition(node.status, "Ready") or {}).get("lastHeartbeatTime")
         signs = (renew_time, heartbeat)
         if seen.signs is None and renew_time:
-            # Until now, the node's Lease was renewed automatically. The check after the last renewal has detected it. A
-            # renewal in the future is possible after the machine's clock was set back, and was not detected yet.
+            # Until now, the node's Lease was renewed automatically. The first check after the last renewal has noticed
+            # the end of the renewals. A renewal in the future is possible after the machine's clock was set back, and
+            # was not detected yet.
             seen.probe_s = next_pass(min(seconds(renew_time), now), config.node_monitor_period_s)
         elif seen.ready is None and renew_time is None:
             created = node.metadata.get("creationTimestamp")

@@ -279,7 +279,7 @@ def _still_uses(entry: Raw, claim: Object, view: View) -> bool:
 
 
 def _owner_is_done(claim: Object, view: View) -> bool:
-    """Return whether the claim's owner is a pod that is not running and never will.
+    """Return whether the claim's owner is a pod that is not running and never will run.
 
     If the owner no longer exists, garbage collection deletes the claim.
     """

@@ -1,9 +1,8 @@
 """Results of earlier searches for each candidate device, so that later searches can skip candidates.
 
-For each request and candidate, the results contain whether every search rejects the candidate, and whether the claims
-cannot be allocated with this candidate as the first device. The results are valid until the used devices in the
-candidate's pool change (`forget`). A candidate that no search has examined has no result, because examining it may
-raise an exception.
+For each request and candidate, the results state whether every search rejects the candidate, and whether allocating it
+first leaves no solution. The results are valid until the used devices in the candidate's pool change (`forget`). A
+candidate that no search has examined has no result, because examining it may raise an exception.
 
 Shapes: each property is a bytearray with one byte, 0 or 1, per candidate. `bytearray.find` finds the next candidate
 with the property.
@@ -26,7 +25,7 @@ RequestPlace = tuple[int, int, int]
 class CandidatesOfRequest:
     unseen: bytearray  # candidates that no search has examined
     possible: bytearray  # candidates that some search may accept
-    first: bytearray  # possible candidates with which the search has not failed as first device of all claims
+    first: bytearray  # possible candidates not known to fail as the first device of all claims
 
     @classmethod
     def unknown(cls, count: int) -> Self:

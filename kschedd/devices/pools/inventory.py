@@ -258,7 +258,7 @@ class Inventory:
     def mixes_counters(self, *, apart: bool) -> bool:
         """Return whether upstream would store the counters of several pools under one name.
 
-        With `apart`, upstream's name includes the driver.
+        With `apart`, this name includes the driver.
         """
         known: bool | None = self.cache.get(("mixes_counters", apart))
         if known is None:

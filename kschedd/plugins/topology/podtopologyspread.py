@@ -70,7 +70,7 @@ class _Tally:
 
     ready: ReadyConstraint
     counts: Ints
-    least: int  # minimum over all domains; 0 if there are fewer domains than minDomains
+    least: int  # lowest count of all domains; 0 if there are fewer domains than minDomains
     changed: bool = False
 
     @classmethod
@@ -405,7 +405,7 @@ def _values_among(ids: Ints, size: int) -> Bools:
     seen = np.zeros(size, dtype=np.bool_)
     seen[ids[:_FIRST]] = True
     rest = ids[_FIRST:]
-    # Usually there are few values, and the first nodes already have all of them.
+    # Usually the label has few values, and the first nodes already have all of them.
     if len(rest) and (np.count_nonzero(seen[:-1]) < size - 1 or lowest(rest) < 0):
         seen[rest] = True
     return seen

@@ -23,10 +23,7 @@ _NOTHING: Final[Raw] = {}
 
 
 def refuse_resize(old: Raw, new: Raw, features: frozenset[str]) -> Faults:
-    """Return the reason why a pod cannot be resized at all, which upstream reports alone.
-
-    `features` are the enabled features.
-    """
+    """Return the reason why a pod cannot be resized at all, which upstream reports alone."""
     why = ""
     if POD_LEVEL not in features and (_states_resources(old["spec"]) or _states_resources(new["spec"])):
         why = "pods with pod-level resources cannot be resized"

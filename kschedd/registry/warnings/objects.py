@@ -44,7 +44,7 @@ _IN_POD_NAMES: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationContro
 
 
 def creation_warnings(obj: Object, features: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Return the warnings about a created object. `features` are the enabled features."""
+    """Return the warnings about a created object."""
     if isinstance(obj, Pod):
         return _of_pod(obj)
     if obj.kind == "CSIDriver" and "fields_of_1_35" in features:

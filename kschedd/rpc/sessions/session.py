@@ -51,7 +51,7 @@ from kschedd.service.params import bind
 from kschedd.service.table import Call, Large, Method, StreamProducer, check_may_call, find_method
 from kschedd.service.workers import FairShares
 
-# number of bytes read in one step; so many bytes of small requests are unpacked in a few milliseconds
+# number of bytes read in one step; this many bytes of small requests are unpacked in a few milliseconds
 _CHUNK = 16 * 1024
 #: seconds between checks whether a client is connected while nothing is read from it
 _HANG_UP_CHECK_S = 0.25

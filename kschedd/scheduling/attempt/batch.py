@@ -41,7 +41,7 @@ MAX_AGE_S: Final = 0.5
 class SortedNodes:
     """The nodes that were scored but not selected; `choose` breaks ties when a node is popped.
 
-    If ties are broken by order, the lists form the same heap as in kube-scheduler. The selected node is removed from
+    Without random ties, the lists form the same heap as in kube-scheduler. The selected node is removed from
     the heap only when an attempt needs the next node, because a removal reorders the heap.
     """
 

@@ -135,7 +135,7 @@ class Windows:
         return at % turn.known.size
 
     def feasible(self, turn: Turn) -> Positions:
-        """Return the positions of the feasible nodes that the searches for this turn found, in order of search."""
+        """Return the positions of the feasible nodes found for this turn, in the order in which they were found."""
         found = [feasible for of, feasible in zip(self._turns, self._found, strict=False) if of is turn]
         if len(found) == len(self.visited) and sum(self.visited) == len(found) * len(found[0]):
             at = turn.known.window(self._starts[0], sum(self.visited))
@@ -416,7 +416,7 @@ class _Window:
     passing: Ints
 
     def until(self, most: int) -> "_Window":
-        """Return the window up to the passing node number `most`; the whole window if fewer nodes pass."""
+        """Return the window up to the `most`-th node that passes; the whole window if fewer nodes pass."""
         passing, at = self.passing, self.at
         if len(passing) < most:
             return self

@@ -70,7 +70,7 @@ class Runs:
         return None if prepared is None or not prepared.immediate else prepared
 
     def in_turn(self, pods: Sequence[Pod], attempt_within: AttemptWithin) -> Iterator[ScheduleResult]:
-        """Yield the results of attempts for the first of these unnominated pods, as long as each finds a node.
+        """Attempt these unnominated pods in order, and yield the results until no node is feasible for a pod.
 
         Unless the run is `alone`, each pod must be assumed on its node before the next result is requested.
         """

@@ -269,7 +269,7 @@ class Scheduler:
         return Batching(state, cycle, self._sign(pod), now_s, self.batches.counts(self.profile.name))
 
     def _hint(self, batching: Batching, state: CycleState, pod: Pod) -> Work[None]:
-        """Pop the next best node of the previous cycle, if that cycle's node is full for this pod or is rescored."""
+        """Pop the next best node of the previous cycle if the node of that cycle is full for this pod or rescored."""
         rules = self.profile.rules
         full_node = batching.full_node(nominated=bool(pod.nominated_node_name) and rules.nominated_pods_unbatched)
         if not full_node:

@@ -2,8 +2,8 @@
 
 If most of an attempt is cached, the steps around it cost as much as the attempt; a run shares these steps. There are
 two kinds of runs. In the first kind, all attempts are computed together, because no two of them visit the same node.
-Each pod has a separate window of nodes, or names its node. In the second kind, for pods whose plugins count other pods,
-each attempt is made after the previous pods are assumed.
+Each pod is attempted in a separate window of nodes, or on the node that it names. In the second kind, for pods whose
+plugins count other pods, each attempt is made after the previous pods are assumed.
 
 Invariant: the results equal those of attempting and completing one pod after the other.
 """

@@ -360,7 +360,7 @@ class Debugger:
             self._halt(SchedulingStop(self._why, now_s))
 
     def began(self, pod: Pod) -> bool:
-        """Count an attempt that begins. Return whether the attempt needs a stepper."""
+        """Count the attempt that begins now. Return whether the attempt needs a stepper."""
         self.cycle += 1
         if self._run is Run.ATTEMPTS:
             self._attempts_left -= 1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kschedd.store.webhooks.hooks import HookAccess
     from kschedd.store.webhooks.modes import WebhookMode
 
-_HOOKS: Final = "MutatingWebhookConfiguration"  # of deletions, too, which are reviewed with the validating ones
+_HOOKS: Final = "MutatingWebhookConfiguration"  # also reviewed at deletions, together with the validating kinds
 _VALIDATING: Final = ("ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", _HOOKS)
 _MUTATING: Final = ("MutatingAdmissionPolicyBinding", _HOOKS)
 REVIEWING: Final = frozenset((*_VALIDATING, *_MUTATING))

@@ -55,7 +55,7 @@ class Reviewed:
     old: Raw | None
     user: UserInfo
     dry_run: bool = False
-    shown_kind: dict[str, str] | None = None  # of the object, if it is that of a subresource
+    shown_kind: dict[str, str] | None = None  # kind of the object, if it is the kind of a subresource
 
     @classmethod
     def of(

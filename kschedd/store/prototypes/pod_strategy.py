@@ -70,7 +70,8 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _IN_ORDER: Final = ["key", "operator", "values"]  # fields that keep their order
 _NOTHING: Mapping[str, Any] = {}
 MOST_ADMITTED: Final = 8192
-MOST_NODE_AFFINITIES: Final = 8192  # maximum number for all specs together; a DaemonSet has one affinity per node
+# maximum number of node affinities for all specs together; a DaemonSet needs one for each node
+MOST_NODE_AFFINITIES: Final = 8192
 _REMEMBERED_NODE_AFFINITIES: Final = 1 << 10
 _REMEMBERED_STATUSES: Final = 1 << 8
 SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
@@ -99,7 +100,7 @@ class InternedPod:
     size: int  # bytes of the spec
     annotations: Mapping[str, str] = _NOTHING  # added by admission
     warnings: Sequence[str] = ()  # from admission
-    stated_spec: Raw | None = None  # spec before admission, if an annotation records that admission changed the spec
+    stated_spec: Raw | None = None  # spec before admission, if an annotation contains the spec as the user wrote it
     unpinned: "InternedPod | None" = None  # the same pod without node affinity
     without_amounts: "InternedPod | None" = None  # result for the spec without amounts, if it was looked up
     _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace

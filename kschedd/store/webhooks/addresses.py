@@ -26,8 +26,8 @@ class WebhookAddress:
     address: str  # "" if the Service has only simulated pods
     host: str
     path: str
-    missing: str = ""  # failure because of which there is no address
-    cluster_ip: str = ""  # of the Service, with its port
+    missing: str = ""  # the reason why there is no address
+    cluster_ip: str = ""  # cluster IP of the Service, with its port
 
 
 def address_of(client: Raw, cluster: Classes) -> WebhookAddress:

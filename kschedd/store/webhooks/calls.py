@@ -20,7 +20,7 @@ class WebhookCall:
     """One call: the address, the certificate authority, the timeout, and the AdmissionReview without its uid."""
 
     webhook: str
-    url: str  # as messages show it, without the query
+    url: str  # URL for messages, without the query
     address: str  # host and port to connect to
     host: str  # for TLS and the Host header
     path: str

@@ -116,5 +116,5 @@ class VerbSession:
         self.hint(f"{self.style.paint('Note:', 'cyan')} {text}")
 
     def hint(self, text: str) -> None:
-        """Write a sentence in addition to the output to standard error, wrapped at the terminal's width."""
+        """Write a hint to standard error, wrapped at the terminal's width."""
         self.write_error(f"{flowing(text, self.style)}\n")

@@ -292,7 +292,7 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
         "weights": dict(_weight(text) for text in options.weight),
         "manifests": _workload(session, options.filename),
     }
-    try:  # exit status 1 would mean that the results differ
+    try:  # an exception would give exit status 1, which means that the results differ
         if options.origin or options.scenario is not None:
             if session.offline is None:
                 raise UsageError("--from and --scenario are only available on the command line", "compare")
