@@ -5,6 +5,7 @@ malformed document does not affect others: the result contains the readable obje
 file, line and field path. `validation` checks the content of an object.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -64,6 +65,18 @@ class Manifest:
     def locate(self, path: str) -> int:
         """Return the line of the field at `path`, or of its nearest existing ancestor."""
         return self._document.line_of(self._root + steps(path))
+
+    def with_values(self, values: Iterable[tuple[Steps, object]]) -> str | None:
+        """Return the document's text with other values at these paths; None if one of them has no scalar there."""
+        found = [(self._document.scalar_at((*self._root, *path)), value) for path, value in values]
+        lines = self.text.split("\n")
+        places = [(place, value) for place, value in found if place is not None]
+        if len(places) < len(found):
+            return None
+        for (line, begin, end, quote), value in sorted(places, key=lambda each: each[0], reverse=True):
+            new = f"{quote}{value}{quote}" if isinstance(value, str) else json.dumps(value)
+            lines[line] = lines[line][:begin] + new + lines[line][end:]
+        return "\n".join(lines)
 
     def forget_lines(self) -> None:
         """Drop the line numbers of the document, which uses less memory."""

@@ -1,7 +1,7 @@
 """The answer of a diagnosis: the cause, its evidence, and remedies, each tried on a fork."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import attrs
 
@@ -43,6 +43,7 @@ class RemedyAnswer:
     target: Annotated[str, "the changed object, such as deployment/web"]
     commands: Annotated[Sequence[ShellCommand], "shell commands, in the order of their execution"]
     manifest_diff: Annotated[str, "the change as a unified diff of the manifest; empty if an object is created"]
+    changes: Annotated[Sequence[Mapping[str, Any]], "the same change of the workload as operations of a JSON patch"]
     verified: Annotated[
         bool, "true if all replicas were scheduled and kept their nodes, and no other pods were displaced"
     ]

@@ -7,11 +7,11 @@ single pod of lower priority, comes last and names this pod.
 
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
-from typing import Final
+from typing import Any, Final
 
 from kschedd.causes.answers import RemedyAnswer
 from kschedd.causes.findings import CHANGE_WORKLOAD, KINDS, FoundCause, RemedyOption
-from kschedd.causes.steps import RemedyStep, diff, steps_to
+from kschedd.causes.steps import RemedyStep, changes_of, diff, steps_to
 from kschedd.causes.trial import TrialOutcome, Trials
 from kschedd.causes.words import cut, joined
 from kschedd.causes.workload import ExaminedWorkload
@@ -99,12 +99,17 @@ def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ..
 
 def carried_out(workload: ExaminedWorkload, options: Sequence[RemedyOption]) -> tuple[list[RemedyStep], str]:
     """Return the combined steps of these options, and the change of the workload's manifest as a diff."""
-    after = workload.edited(*[option.edit for option in options if option.edit is not None])
+    after = _after(workload, options)
     # Objects that the pods need, such as a class or a node, are created before the pods.
     steps = [step for option in options for step in option.steps]
     changed = steps_to(workload, after)
     ended = [step for option in options for step in option.after] if changed else []
     return [*steps, *changed, *ended], diff(workload.obj.raw, after) if changed else ""
+
+
+def _after(workload: ExaminedWorkload, options: Sequence[RemedyOption]) -> dict[str, Any]:
+    """Return the workload's manifest after the edits of the options."""
+    return workload.edited(*[option.edit for option in options if option.edit is not None])
 
 
 def _answer(
@@ -126,6 +131,7 @@ def _answer(
         target=target,
         commands=[step.shell(program) for step in steps],
         manifest_diff=text,
+        changes=list(changes_of(workload.obj.raw, _after(workload, options))) if text else [],
         verified=outcome.solves,
         scheduled=f"{outcome.scheduled} of {outcome.wanted}",
         displaced=list(outcome.displaced),

@@ -135,7 +135,7 @@ def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedySt
     Pending pods of the old template are deleted if no controller would replace them.
     """
     before = workload.obj.raw
-    operations = list(_difference(before, after, ""))
+    operations = list(changes_of(before, after))
     if not operations:
         return []
     match workload.kind:
@@ -238,7 +238,7 @@ def diff(before: Raw, after: Raw) -> str:
     return "".join(difflib.unified_diff(texts[0], texts[1], name, name, n=_SHOWN_LINES))
 
 
-def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
+def changes_of(before: Any, after: Any, path: str = "") -> Iterator[dict[str, Any]]:
     """Return the operations of a JSON patch that changes one value into the other."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in before:
@@ -246,7 +246,7 @@ def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
             if key not in after:
                 yield {"op": "remove", "path": inner}
             else:
-                yield from _difference(before[key], after[key], inner)
+                yield from changes_of(before[key], after[key], inner)
         for key in after:
             if key not in before:
                 yield {"op": "add", "path": f"{path}/{escaped(key)}", "value": after[key]}
@@ -255,7 +255,7 @@ def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
             yield {"op": "replace", "path": path, "value": after}
             return
         for place, (old, new) in enumerate(zip(before, after, strict=False)):
-            yield from _difference(old, new, f"{path}/{place}")
+            yield from changes_of(old, new, f"{path}/{place}")
         for new in after[len(before) :]:
             yield {"op": "add", "path": f"{path}/-", "value": new}
     elif before != after:

@@ -79,7 +79,7 @@ the whole workload. `-o json` prints the same information for programs:
 | `cause` | `{code, message, objects[], fields[], evidence[]}`; the codes are below |
 | `also` | further causes; each alone would keep the workload from its nodes |
 | `confidence` | `certain`, or `likely` if other causes are possible |
-| `remedies[]` | the best first: `{rank, summary, kind, target, commands[], manifest_diff, verified, \
+| `remedies[]` | the best first: `{rank, summary, kind, target, commands[], manifest_diff, changes[], verified, \
 scheduled, displaced[]}` |
 | `tried[]` | remedies that were tried and did not help, with the reason |
 | `blocking_nodes[]` | nodes grouped by the plugin that rejects them and its reason |

@@ -115,6 +115,24 @@ class Document:
             line, node = found[0].start_mark.line, found[1]
         return self.first_line + int(line)
 
+    def scalar_at(self, path: Path) -> tuple[int, int, int, str] | None:
+        """Return the position of a scalar on one line: line and columns in the document's text, and its quote.
+
+        Returns None if there is no such scalar.
+        """
+        node = self._root
+        for step in path:
+            if isinstance(node, yaml.MappingNode):
+                node = self._entries_of(node).get(step, (None, None))[1]
+            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+                node = node.value[step]
+            else:
+                return None
+        if not isinstance(node, yaml.ScalarNode) or node.start_mark.line != node.end_mark.line:
+            return None
+        quote = node.style if node.style in ("'", '"') else ""
+        return node.start_mark.line, node.start_mark.column, node.end_mark.column, quote
+
     def _entries_of(self, mapping: yaml.MappingNode) -> dict[str | int, tuple[yaml.Node, yaml.Node]]:
         """Return the entries of a mapping by key.
 

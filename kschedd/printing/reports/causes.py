@@ -72,8 +72,8 @@ def _remedy(remedy: Raw, style: TerminalStyle) -> str:
     for command in remedy["commands"]:
         text += "".join(f"    {_cut(clean(line))}\n" for line in str(command).splitlines())
     if remedy["manifest_diff"]:
-        text += "  in the manifest:\n"
-        lines = str(remedy["manifest_diff"]).splitlines()[2:]
+        head, _, *lines = str(remedy["manifest_diff"]).splitlines()
+        text += f"  in {clean(head.removeprefix('--- '))}:\n"
         text += "".join(f"    {_cut(clean(line))}\n" for line in lines[:_DIFF_LINES])
         if len(lines) > _DIFF_LINES:
             text += f"    ... {len(lines) - _DIFF_LINES:,} more lines (-o json has them)\n"

@@ -6,7 +6,7 @@ The client sends the text of the files unchanged, so that the daemon's errors co
 import argparse
 import bisect
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -32,6 +32,10 @@ from kschedd.verbs.command_line.session import VerbSession
 _FORMS = ("table", "name", "json", "yaml")
 _SERVER_SIDE = "kubectl"  # field manager of client-side apply in kubectl, whose fields a server-side apply takes over
 _CLIENT_SIDE = "kubectl-client-side-apply"
+
+
+if TYPE_CHECKING:
+    from kschedd.api.manifests import Manifest
 
 
 @attrs.frozen
@@ -344,11 +348,19 @@ def read_objects(
     session: VerbSession, names: Sequence[str], namespace: str
 ) -> tuple[list[tuple[str, dict[str, Any]]], int]:
     """Return the source and content of every object in the files, and the number of printed errors."""
+    found, failed = read_manifests(session, names, namespace)
+    return [(f"{manifest.source}:{manifest.line}", raw) for manifest, raw in found], failed
+
+
+def read_manifests(
+    session: VerbSession, names: Sequence[str], namespace: str
+) -> tuple[list[tuple["Manifest", dict[str, Any]]], int]:
+    """Return every object in the files, with its namespace, and the number of printed errors."""
     from kschedd.api.manifests import read_text
     from kschedd.api.schemas.kinds import kind_of
 
     sources, failed = sources_of(session, names)
-    objects = []
+    objects: list[tuple[Manifest, dict[str, Any]]] = []
     for source in sources:
         reading = read_text(source.text, source.name)
         for fault in reading.errors:
@@ -359,7 +371,7 @@ def read_objects(
             meta = raw.get("metadata")
             if isinstance(meta, dict) and kind_of(raw).namespaced and not meta.get("namespace"):
                 raw = {**raw, "metadata": {**meta, "namespace": namespace}}
-            objects.append((f"{source.name}:{manifest.line}", raw))
+            objects.append((manifest, raw))
     if not objects and not failed:
         raise UsageError("the files contain no objects")
     return objects, failed

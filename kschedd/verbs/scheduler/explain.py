@@ -31,7 +31,8 @@ from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import pod_key, where, with_near_name
 from kschedd.verbs.command_line.workload_pods import with_workload, workload_named
 from kschedd.verbs.objects import fields
-from kschedd.verbs.objects.manifests import file_flag, read_objects, request_limit
+from kschedd.verbs.objects.manifests import file_flag, read_manifests, request_limit
+from kschedd.verbs.scheduler.manifest_changes import file_diff
 
 MOST_REMEDIES: Final = 5  # maximum number of groups of pending pods with a search for remedies
 MOST_EXPLAINED: Final = 50  # maximum number of pods and workloads of -f, each explained on its own fork
@@ -251,8 +252,8 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
     """Return the explanations of all pods in the files, and the number of failures."""
     import msgpack
 
-    objects, failed = read_objects(session, options.filename, namespace)
-    pods = [(place, raw, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
+    objects, failed = read_manifests(session, options.filename, namespace)
+    pods = [(manifest, raw, pod) for manifest, raw in objects if (pod := pod_of_manifest(raw)) is not None]
     if not pods and not failed:
         raise UsageError(f"-f FILE contains no pods or workloads; supported kinds: Pod, {', '.join(POD_TEMPLATES)}")
     answers = []
@@ -270,18 +271,19 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
     limit = request_limit(session, size)
     if size > limit:
         raise UsageError(f"the objects of -f have {size:,} bytes, and a request has at most {limit:,}: {whole}")
-    for place, raw, pod in pods:
+    for manifest, raw, pod in pods:
         found = _diagnosis_of_new(session, raw, manifests)
         for remedy in found.get("remedies", ()):
             program = remedy["commands"][0].partition(" ")[0]
             remedy["commands"] = [f"{program} {apply}", *remedy["commands"]]
+            remedy["manifest_diff"] = file_diff(manifest, remedy["changes"]) or remedy["manifest_diff"]
         try:
             answers.append({**session.daemon.call("scheduler.explain", pod=pod), **found})
         except RpcError as error:
             if found:  # the pod is rejected, which is the cause
                 answers.append(found)
                 continue
-            session.error(f"{place}: {error}")
+            session.error(f"{manifest.source}:{manifest.line}: {error}")
             failed += 1
     return answers, failed
 
