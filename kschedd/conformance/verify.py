@@ -193,14 +193,14 @@ def run(args: argparse.Namespace) -> int:
         options = VerifyOptions(tuple(args.paths), args.remembered, args.only, version, args.feature_gates)
         report = verify(options, progress=shown_on(progress))
     except (RecordError, UnknownVersionError, ConfigErrors) as fault:
-        print(f"kschedd verify: {fault}", file=sys.stderr)
+        print(f"error: {fault}", file=sys.stderr)
         return 2
     finally:
         progress.clear()
     for bad in report.faults:
-        print(f"kschedd verify: {bad}", file=sys.stderr)
+        print(f"error: {bad}", file=sys.stderr)
     if args.only and not report.families and not report.faults:
-        print(f"kschedd verify: no record's id contains {args.only!r}", file=sys.stderr)
+        print(f"error: no record's id contains {args.only!r}", file=sys.stderr)
         return 2
     print(report.as_json() if args.output == "json" else report.as_table(args.show))
     if report.faults:

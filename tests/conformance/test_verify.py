@@ -188,7 +188,7 @@ def test_a_bad_record_is_told_with_file_and_line(
     good = write_records(tmp_path / "good.jsonl", case(want=ONE_NODE_FITS, family="good"))
     assert run(file, good) == 2
     printed = capsys.readouterr()
-    assert f"kschedd verify: {file}:2: " in printed.err
+    assert f"error: {file}:2: " in printed.err
     assert why in printed.err
     assert printed.out.split()[4:12] == ["good", "1", "0", "0", "small", "1", "0", "0"]
 

@@ -27,3 +27,21 @@ from kschedd import cli
 def test_the_usage_that_was_meant_comes_first(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(words.split()) == 2
     assert f"error: {message}" in capsys.readouterr().err
+
+
+def test_flags_of_explain_are_checked_before_a_dump_is_loaded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unexpected(options: object) -> None:
+        raise AssertionError("the dump was loaded")
+
+    monkeypatch.setattr("kschedd.commands.offline.explain.dumped_cluster", unexpected)
+    for words, message in (
+        ("explain --from", "--from requires a value"),
+        ("explain --from dump.json --pendign", 'unknown flag --pendign; did you mean "--pending"?'),
+        ("explain web --from dump.json --kube-version 9", '--kube-version: Kubernetes "9" is not supported'),
+    ):
+        assert cli.main(words.split()) == 2
+        assert f"error: {message}" in capsys.readouterr().err
+    assert cli.main("explain --from dump.json --help".split()) == 0
+    assert "usage: kschedd explain" in capsys.readouterr().out

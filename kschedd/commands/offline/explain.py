@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Never
 
 from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
@@ -18,12 +18,23 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
 
     Raises KscheddError.
     """
+    from kschedd.verbs.command_line.grammar import UsageError
+    from kschedd.verbs.table import find_verb, run_words, wants_help
+
+    try:
+        options, rest = _options(words[1:])
+        verb = find_verb("explain").parser("kschedd ")
+        if wants_help(rest):
+            print(verb.format_help(), end="")
+            return 0
+        verb.read(rest)  # wrong flags are reported before the dump is loaded
+    except UsageError as wrong:
+        report_error(f"{wrong}\nSee kschedd explain --help")
+        return FAILED
     from kschedd.causes.sampling import sample
     from kschedd.clusters.virtual import VirtualDaemon
     from kschedd.methods import daemon_methods
-    from kschedd.verbs.table import run_words
 
-    options, rest = _options(words[1:])
     if wants_gates(options):
         return 0
     dumped = dumped_cluster(options)
@@ -40,9 +51,18 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
     return run_words(session_of(client, cluster.engine.now), ["explain", *rest])
 
 
+class _DumpFlags(NotingParser):
+    def error(self, message: str) -> Never:
+        from kschedd.verbs.command_line.grammar import UsageError
+        from kschedd.verbs.command_line.usage_messages import clearer
+
+        known = [name for flag in self.noted for name in flag.names]
+        raise UsageError(clearer(message, known), "explain")
+
+
 def _options(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Parse the flags of the dump and of the scheduler. Return the flags and the remaining words."""
-    parser = NotingParser(prog="kschedd explain", add_help=False, allow_abbrev=False)
+    """Parse the flags of the dump and of the scheduler. Return the flags and the remaining words. Raises UsageError."""
+    parser = _DumpFlags(prog="kschedd explain", add_help=False, allow_abbrev=False)
     add_dump_flags(parser)
     add_scheduler_flags(parser)
     parser.add_argument("--plugin", action="append", type=path_value, default=[], metavar="FILE.py")

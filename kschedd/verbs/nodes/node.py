@@ -33,7 +33,7 @@ _NONE: Final = "<none>"
 def _words(words: VerbParser) -> None:
     words.add_argument(
         "what",
-        nargs="+",
+        nargs="*",
         metavar="COMMAND",
         help="add NODE; stop, start or initialize NODE...; pressure NODE... memory|disk|pid [on|off]; zones (states, "
         "and what happens next to nodes); leaving (pods that will be evicted)",
@@ -64,6 +64,8 @@ def _words(words: VerbParser) -> None:
     completes="kubelet",
 )
 def node(session: VerbSession, options: argparse.Namespace) -> int:
+    if not options.what:
+        raise UsageError(f"a command is required: {', '.join(WORDS)}", "node")
     word, names = options.what[0], options.what[1:]
     form = output_of(options.output, _FORMS).form
     if word == ADD:

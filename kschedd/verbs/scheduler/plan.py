@@ -104,7 +104,7 @@ def _planned(
 
 def _of_configuration(words: list[str], diff: dict[str, Any]) -> str:
     """Return the command that shows the effect of a changed configuration on all pods, or ""."""
-    if not diff["config"] or diff["pods"]:
+    if not diff["config"]:
         return ""
     if words[:2] == ["set", "weight"] and len(words) == 4:
         command = f"compare --weight {words[2]}={words[3]}"

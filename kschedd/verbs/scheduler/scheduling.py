@@ -88,8 +88,10 @@ def queue(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _move(session: VerbSession, options: argparse.Namespace, words: list[str]) -> int:
-    if len(words) != 2 or words[1] not in _MOVABLE:
+    if len(words) != 2:
         raise UsageError(f"queue move POD PLACE: allowed places are {', '.join(_MOVABLE)}")
+    if words[1] not in _MOVABLE:
+        raise UsageError(f'queue move: unknown place "{words[1]}"{allowed_names(words[1], _MOVABLE)}')
     answer = call_about_pod(session, words[0], namespace_of(session, options), "queue.move", place=words[1])
     session.write(f"{answer['pod']} moved to {answer['place'].replace('_', ' ')}\n")
     return 0
