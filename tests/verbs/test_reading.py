@@ -124,7 +124,7 @@ def test_what_is_wrong_is_said_with_what_would_be_right(typed, line, code, words
 
 def test_nothing_found_is_no_failure(typed) -> None:
     assert typed("get pods -n nowhere") == 0
-    assert typed.err == "No resources found in nowhere namespace.\n"
+    assert typed.err == 'No resources found in nowhere namespace.\nThere is no namespace "nowhere"\n'
 
 
 def test_one_of_several_missing_fails_and_shows_the_others(typed) -> None:

@@ -113,8 +113,8 @@ def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle, 
             for command in group["remedy"]["commands"]:
                 text += "".join(f"    {_cut(clean(line))}\n" for line in str(command).splitlines())
     of = "of each group" if len(groups) <= searched else f"of the {searched} largest groups"
-    text += f"A remedy was searched for one workload {of}, with at most 200 pods; "
-    return text + "`explain KIND/NAME` has more, with their effects.\n"
+    last = f"A remedy was searched for one workload {of}, with at most 200 pods; "
+    return text + flowing(f"{last}`explain KIND/NAME` has more, with their effects.\n", style)
 
 
 def _of(group: Raw) -> str:

@@ -10,9 +10,9 @@ import attrs
 from kschedd.printing.terminal.style import TerminalStyle, color_of
 
 NONE = "<none>"
-_GAP, _NARROW = "   ", "  "
+_GAP, *_NARROW = "   ", "  ", " "
 #: a word with the space before it, or a part of a name such as NodeResourcesFit
-_WORD: Final = re.compile(r"\s*\S+?(?:(?=\s)|$|(?<=[a-z])(?=[A-Z]))")
+_WORD: Final = re.compile(r"\s*\S+?(?:(?=\s)|$|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=\())")
 #: minimum number of columns of a last column; if it has less space and longer text, it is printed below its row
 _LEAST_ROOM: Final = 20
 _PAINT: Final = re.compile("\x1b\\[[0-9;]*m")
@@ -133,7 +133,7 @@ def _fitted(table: Table, room: int) -> tuple[Table, list[int], str]:
         )
         for place in range(len(headers))
     ]
-    gap = _GAP if _total(least, _GAP) <= room else _NARROW
+    gap = next((each for each in (_GAP, *_NARROW) if _total(least, each) <= room), _NARROW[0])
     for _ in range(_total(widths, gap) - room):  # one column at a time; always the widest column that can be narrower
         able = [place for place in range(len(widths)) if widths[place] > least[place]]
         if not able:

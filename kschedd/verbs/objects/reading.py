@@ -8,6 +8,7 @@ import attrs
 
 from kschedd.api.schemas.kinds import Kind, kind_of, lookup
 from kschedd.api.text.numbers import whole_number
+from kschedd.api.text.similar import did_you_mean
 from kschedd.printing import documents
 from kschedd.printing.columns.by_kind import RowContext
 from kschedd.printing.columns.events import event_moment
@@ -142,6 +143,8 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
         if not objects and not custom and not failed and not watching and not (named and options.ignore_not_found):
             everywhere = namespace is None or not any(target.kind.namespaced for target in targets)
             session.write_error(f"No resources found{'.' if everywhere else f' in {namespace} namespace.'}\n")
+            if options.namespace and not everywhere:
+                _hint_if_missing(session, str(namespace))
         one: Callable[[Raw], None] = printer.later
     else:
         single = named and len(targets) == 1
@@ -154,6 +157,13 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
     if watching and not failed:
         _watch(session, targets[0], options, namespace, found, one)
     return 1 if failed else 0
+
+
+def _hint_if_missing(session: VerbSession, namespace: str) -> None:
+    """Write a hint if the namespace does not exist."""
+    known = [raw["metadata"]["name"] for raw in session.daemon.call("objects.list", kind="Namespace")["items"]]
+    if namespace not in known:
+        session.hint(f'There is no namespace "{namespace}"{did_you_mean(namespace, known)}')
 
 
 def _has_no_node(pod: Raw) -> bool:
