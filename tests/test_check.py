@@ -49,7 +49,7 @@ def test_what_fits_is_said_with_where_it_goes(cluster: Path, capsys: pytest.Capt
     assert out.startswith("all fits\n\nplaced (2):\n")
     assert out.count(" on n") == 2
     assert "cpu       50.0% ->  75.0%, 25.0% free" in out
-    assert "Note: ReplicaSets that own pods, made up from the pods: default/web-abc" in err
+    assert "Note: missing ReplicaSets were added from their pods: default/web-abc" in err
 
 
 def test_what_does_not_fit_is_said_with_what_would_do(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,15 +108,15 @@ Missing = Callable[[Key], bool]
 Made = Callable[..., Raw]
 
 _TEXTS: Final[Mapping[str, str]] = {
-    "Namespace": "namespaces that objects are in, made up",
-    "PriorityClass": "priority classes that pods name, made up with the priority that the pods state",
-    "Node": "nodes that pods name, made up with room for just those pods, and cordoned",
-    "PersistentVolumeClaim": "claims of pods that have a node, made up",
-    "PersistentVolume": "volumes of bound claims, made up",
-    "ReplicaSet": "ReplicaSets that own pods, made up from the pods",
-    "StatefulSet": "StatefulSets that own pods, made up from the pods",
-    "Deployment": "Deployments that own ReplicaSets, made up from those",
-    "ControllerRevision": "revisions of StatefulSets and DaemonSets, made up from their status and pods",
+    "Namespace": "missing namespaces were added",
+    "PriorityClass": "missing priority classes were added, with the priority of their pods",
+    "Node": "missing nodes were added, with room for their pods only, and cordoned",
+    "PersistentVolumeClaim": "missing claims of pods with a node were added",
+    "PersistentVolume": "missing volumes of bound claims were added",
+    "ReplicaSet": "missing ReplicaSets were added from their pods",
+    "StatefulSet": "missing StatefulSets were added from their pods",
+    "Deployment": "missing Deployments were added from their ReplicaSets",
+    "ControllerRevision": "missing revisions of StatefulSets and DaemonSets were added from their status and pods",
 }
 
 

@@ -45,7 +45,7 @@ class DumpedRelease:
             )
         if self.version is DEFAULT:
             return ""
-        return f"Kubernetes {self.version.name}, the version of the nodes (--kube-version overrides)"
+        return f"the rules of Kubernetes {self.version.name} apply, the version of the nodes (--kube-version overrides)"
 
 
 def kubelet_version(node: Mapping[str, Any]) -> str:

@@ -193,11 +193,11 @@ def _usable(found: DumpedObject, assumptions: Assumptions, faults: LoadErrors, o
         faults.add(f"{found.place}: {kind} without a name")
         return None
     if kind in _LEFT_OUT:
-        assumptions.note(f"{kind}s are not taken")
+        assumptions.note(f"{kind}s are not loaded")
         return None
     moved = current(raw)
     if moved is not raw:
-        assumptions.note(f"{raw['apiVersion']} {kind} taken as {moved['apiVersion']}", _name(raw))
+        assumptions.note(f"{raw['apiVersion']} {kind} loaded as {moved['apiVersion']}", _name(raw))
     if not options.keep_secrets and kind in SECRET_FIELDS and any(field in moved for field in SECRET_FIELDS[kind]):
         assumptions.note(f"the data of {kind}s was dropped (--keep-secrets keeps it)")
         moved = {field: value for field, value in moved.items() if field not in SECRET_FIELDS[kind]}
@@ -232,11 +232,11 @@ def _is_silent(node: Raw) -> bool:
 def _newer(one: DumpedObject, other: DumpedObject, assumptions: Assumptions) -> DumpedObject:
     """Return the newer of two objects with the same name, by resourceVersion."""
     if one.raw["metadata"].get("uid") != other.raw["metadata"].get("uid"):
-        assumptions.note("two objects with the same name and different uids, the later one taken", _name(one.raw))
+        assumptions.note("two objects with the same name and different uids, the later one is loaded", _name(one.raw))
         if one.raw["kind"] == "Namespace" and _name(one.raw) == "kube-system":
-            assumptions.note("objects of two clusters: of two objects with the same name, one was taken")
+            assumptions.note("objects of two clusters: of two objects with the same name, one is loaded")
     elif one.raw != other.raw:
-        assumptions.note("two versions of one object, the later one taken", _name(one.raw))
+        assumptions.note("two versions of one object, the later one is loaded", _name(one.raw))
     else:
         assumptions.note("the same object twice", _name(one.raw))
     return other if _version(other) >= _version(one) else one
@@ -272,7 +272,9 @@ def _note_objects(objects: Iterable[Object], options: LoadOptions, assumptions: 
 
 def _note_amounts(what: str, obj: Object, amounts: Mapping[str, Any], assumptions: Assumptions) -> None:
     if any(nanos(amount) > _LARGEST_AMOUNT_NANOS for amount in amounts.values()):
-        assumptions.note(f"absurd quantities in the {what} of {obj.kind}s, counted as kube-scheduler counts", obj.key)
+        assumptions.note(
+            f"very large quantities in the {what} of {obj.kind}s, counted as kube-scheduler counts", obj.key
+        )
 
 
 def _note_clusters(kubelets: Iterable[str], assumptions: Assumptions) -> None:

@@ -198,7 +198,7 @@ def _add_list(found: "JsonList", data: Data, source: str, sources: Sources) -> N
     if around is None:
         for error in read_bytes(bytes(data[:_LONGEST_SHOWN]), source).errors[:1]:
             sources.faults.add(str(error))
-        sources.assumptions.note("the complete objects of a truncated file were taken", source)
+        sources.assumptions.note("only the complete objects of a truncated file are loaded", source)
         around = {"apiVersion": "v1", "kind": "List"}
     if not isinstance(around.get("apiVersion"), str):
         _unfold({**around, "items": [item.raw for item in found.items]}, source, sources)
@@ -223,7 +223,7 @@ def _add_yaml(data: Data, source: str, sources: Sources) -> None:
         cut = _last_whole(data) if faulty is None else faulty
         if cut is None:
             return
-        what = "the complete objects of a truncated file were taken"
+        what = "only the complete objects of a truncated file are loaded"
         if faulty is not None:
             what = "the objects of a list beside one that cannot be read were taken"
         reading, data = read_bytes(cut, source), cut
@@ -304,7 +304,7 @@ def _add_trace(data: bytes, source: str, sources: Sources) -> None:
     except sktrace.UnusableTrace as wrong:
         sources.faults.add(f"{source}: {wrong}")
         return
-    sources.assumptions.note("the objects of a trace are taken as they are at its end", source)
+    sources.assumptions.note("the objects of a trace are loaded as they are at its end", source)
     sources.found += [DumpedObject(raw, f"{source}[{number}]") for number, raw in enumerate(raws)]
 
 

@@ -240,7 +240,7 @@ def test_a_dump_needs_no_daemon(tmp_path: Path, capsys: pytest.CaptureFixture[st
     file = tmp_path / "dump.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*items, dumped_pod("lost", 4, "n9")]}))
     tools = Toolbox(command.target_of_dump(_options("--from", str(file))), writes=True)
-    assert "Note: nodes that pods name, made up" in capsys.readouterr().err
+    assert "Note: missing nodes were added" in capsys.readouterr().err
     assert tools.call("overview", {}).data == {"pending": 1, "nodes": 2}
     (first, *_) = tools.call("explain", {"pod": "b"}).data["suggestions"]
     for step in first["steps"]:

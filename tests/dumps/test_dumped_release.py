@@ -30,7 +30,9 @@ def test_the_newest_kubelet_shows_the_release(versions: list[str], minor: int | 
     [
         pytest.param(None, DEFAULT.name, "", id="nothing-shown"),
         pytest.param(int(DEFAULT.name.split(".")[1]), DEFAULT.name, "", id="the-default-one"),
-        pytest.param(int(OTHER.name.split(".")[1]), OTHER.name, f"Kubernetes {OTHER.name}, the version of", id="other"),
+        pytest.param(
+            int(OTHER.name.split(".")[1]), OTHER.name, f"Kubernetes {OTHER.name} apply, the version of", id="other"
+        ),
         pytest.param(33, "1.34", "1.33, which is not supported; 1.34 decides most alike", id="older"),
         pytest.param(99, "1.37", "1.99, which is not supported; 1.37 is the newest supported", id="newer"),
     ],
@@ -70,6 +72,6 @@ def test_a_dump_states_its_release(tmp_path: Any) -> None:
 def test_simulate_decides_by_the_release_of_the_dump(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "dump.yaml").write_text(node(f"v{OTHER.name}.0"))
     assert main(["simulate", "--from", str(tmp_path / "dump.yaml")]) == 0
-    assert f"Kubernetes {OTHER.name}, the version of the nodes" in capsys.readouterr().err
+    assert f"Kubernetes {OTHER.name} apply, the version of the nodes" in capsys.readouterr().err
     assert main(["simulate", "--from", str(tmp_path / "dump.yaml"), "--kube-version", DEFAULT.name]) == 0
     assert "the version of the nodes" not in capsys.readouterr().err

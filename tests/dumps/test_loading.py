@@ -168,7 +168,7 @@ def test_the_namespaces_that_manifests_need_are_made_up() -> None:
     own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "own", "labels": {"team": "x"}}}
     simulation = _loaded(node("n1", 1), a, b, own)
     assert simulation.applied.errors == []
-    assert simulation.applied.warnings == ["namespaces that objects are in, made up: shop"]
+    assert simulation.applied.warnings == ["missing namespaces were added: shop"]
     assert simulation.store.get("Namespace", "", "own").labels["team"] == "x"
     assert simulation.summary(0.0).placements == {"shop/a": "n1", "own/b": "n1"}
 
@@ -229,7 +229,7 @@ def test_earlier_versions_are_taken_as_the_present_one() -> None:
     assert _by_name(prepared, "ResourceSlice")["s"]["spec"]["devices"][0]["attributes"] == {"model": {"string": "x"}}
     (wanted,) = _by_name(prepared, "ResourceClaim")["c"]["spec"]["devices"]["requests"]
     assert wanted["exactly"]["deviceClassName"] == "gpu"
-    assert "policy/v1beta1 PodDisruptionBudget taken as policy/v1: default/b" in prepared.assumptions.texts()
+    assert "policy/v1beta1 PodDisruptionBudget loaded as policy/v1: default/b" in prepared.assumptions.texts()
 
 
 def test_what_is_wrong_is_left_out_and_the_rest_is_taken() -> None:
@@ -256,8 +256,8 @@ def test_of_two_the_later_is_taken() -> None:
     prepared = _prepared(later, node("n1", 1), node("n2", 3), other, node("n3", 4), node("n3", 4))
     assert {obj.name: obj.uid for obj in prepared.objects} == {"n1": uid(1), "n2": uid(8), "n3": uid(4)}
     answer = "\n".join(prepared.assumptions.texts())
-    assert "two versions of one object, the later one taken: n1" in answer
-    assert "two objects with the same name and different uids, the later one taken: n2" in answer
+    assert "two versions of one object, the later one is loaded: n1" in answer
+    assert "two objects with the same name and different uids, the later one is loaded: n2" in answer
     assert "the same object twice: n3" in answer
 
 
@@ -266,7 +266,7 @@ def test_events_and_leases_are_not_taken_and_custom_objects_are_kept() -> None:
     custom = kept("Rollout", "r", 4, api="argoproj.io/v1alpha1", namespace="default", spec={"steps": [1]})
     prepared = _prepared(event, custom)
     assert [(obj.kind, obj.raw["spec"]) for obj in prepared.objects] == [("Rollout", {"steps": [1]})]
-    assert "Events are not taken" in prepared.assumptions.texts()
+    assert "Events are not loaded" in prepared.assumptions.texts()
 
 
 def test_custom_kinds_are_named_once_each() -> None:
@@ -297,8 +297,8 @@ def test_what_cannot_be_counted_is_left_out_and_what_nobody_has_is_said() -> Non
     assert [obj.name for obj in prepared.objects] == ["n1", "huge", "n2"]
     assert ["minus" in prepared.errors[0], "words" in prepared.errors[1], len(prepared.errors)] == [True, True, 2]
     answer = prepared.assumptions.texts()
-    assert "absurd quantities in the requests of Pods, counted as kube-scheduler counts: default/huge" in answer
-    assert "absurd quantities in the allocatable of Nodes, counted as kube-scheduler counts: n2" in answer
+    assert "very large quantities in the requests of Pods, counted as kube-scheduler counts: default/huge" in answer
+    assert "very large quantities in the allocatable of Nodes, counted as kube-scheduler counts: n2" in answer
 
 
 def test_two_clusters_in_one_dump_are_said() -> None:
@@ -309,7 +309,7 @@ def test_two_clusters_in_one_dump_are_said() -> None:
         raw["status"]["nodeInfo"] = {"kubeletVersion": version}
         raws.append(raw)
     answer = _prepared(*raws).assumptions.texts()
-    assert "objects of two clusters: of two objects with the same name, one was taken" in answer
+    assert "objects of two clusters: of two objects with the same name, one is loaded" in answer
     assert "nodes of several versions: v1.27, v1.33" in answer
 
 
@@ -361,7 +361,7 @@ def test_load_and_save_are_verbs(name: str, tmp_path: Path, scenario: Any) -> No
     source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": raws}))
     answer = scenario.do(f"load {source}", "")
     assert "loaded: Namespace 1, Node 1, Pod 2, ReplicaSet 1" in answer
-    assert "ReplicaSets that own pods, made up from the pods: shop/web-abc" in answer
+    assert "missing ReplicaSets were added from their pods: shop/web-abc" in answer
     assert "n1" in scenario.do("get pods -A -o wide", "")
     assert "objects saved" in scenario.do(f"save {tmp_path / name}", "")
     assert "there is a file already; --force writes over it" in scenario.do(f"save {tmp_path / name}", "")

@@ -43,7 +43,7 @@ def test_its_own_output_is_the_same_cluster_again(dump: Path) -> None:
     again = ScenarioCluster(dump.parent)
     answer = again.do(f"load {dump}", "")
     assert "error" not in answer, answer
-    assert "made up" not in answer, answer
+    assert "missing" not in answer, answer
     first = demo()
     for kind in ("nodes", "pods", "replicasets", "deployments"):
         columns = "custom-columns=A:.metadata.name,B:.metadata.uid,C:.spec.nodeName,D:.status.phase,E:.spec.replicas"

@@ -184,7 +184,7 @@ def test_of_a_file_that_breaks_off_what_is_whole_is_taken(tmp_path: Path, name: 
     assert found.errors
     assert all(name in error for error in found.errors)
     assert _names(found)[:1] == ["n1"]
-    assert "the complete objects of a truncated file were taken" in " ".join(found.assumptions.texts())
+    assert "only the complete objects of a truncated file are loaded" in " ".join(found.assumptions.texts())
 
 
 def test_what_is_damaged_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
