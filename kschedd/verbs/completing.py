@@ -239,6 +239,8 @@ def _values(
             return file_candidates(value)
         case "--node":
             return [CompletionCandidate(name) for name in names.of("Node", "")]
+        case "--weight":
+            return [CompletionCandidate(f"{name}=") for name in names.plugins]
         case "--kube-version":
             return version_candidates(value)
         case "--from" if parser.verb == "create":

@@ -108,6 +108,7 @@ def _next(line: str, namespace: str = "default") -> list[str]:
         pytest.param("events no", ["node/"], id="object-of-events"),
         pytest.param("set weight Im", ["ImageLocality"], id="plugin"),
         pytest.param("allow web-0 --plugin-name N", ["NodeAffinity"], id="plugin-of-a-flag"),
+        pytest.param("compare --weight N", ["NodeAffinity="], id="weight-of-a-plugin"),
         pytest.param("watch get no", ["nodes"], id="watched-verb"),
         pytest.param("rollout re", ["restart", "resume"], id="action-of-rollout"),
         pytest.param(

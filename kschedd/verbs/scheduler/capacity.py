@@ -39,7 +39,7 @@ def _manifests(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any
 
     sources, failed = sources_of(session, files)
     if failed:
-        raise UsageError("a file cannot be read")
+        raise UsageError(f"-f: {failed} of {len(files)} paths cannot be read, so nothing was computed")
     found: list[dict[str, Any]] = []
     for source in sources:
         reading = read_text(source.text, source.name)
