@@ -46,12 +46,26 @@ class Unsupported:
 def unsupported(raw: Raw) -> list[Unsupported]:
     """Return the features of a stored object that have no effect."""
     kind = kind_of(raw)
-    meta = raw.get("metadata") or {}
-    found = [_KINDS[kind.name]] if kind.name in _KINDS else []
-    found += _details(kind.name, raw)
+    found = [*_never_completing(kind.name, raw), *ignored(raw)]
     if not kind.known and not is_scheduled_by(raw) and kind.name not in _MUTATING:
-        found.append("stored, but no controller acts on it")
-    return [Unsupported(kind.name, meta.get("namespace") or "", meta.get("name") or "", why) for why in found]
+        found.append(_of(raw, kind.name, "stored, but no controller acts on it"))
+    return found
+
+
+def ignored(raw: Raw) -> list[Unsupported]:
+    """Return the features that have no effect whatever other clients of the daemon do.
+
+    A client of the REST API may be the controller of a custom resource.
+    """
+    kind = kind_of(raw).name
+    found = [_KINDS[kind]] if kind in _KINDS else []
+    found += _details(kind, raw)
+    return [_of(raw, kind, why) for why in found]
+
+
+def _of(raw: Raw, kind: str, why: str) -> Unsupported:
+    meta = raw.get("metadata") or {}
+    return Unsupported(kind, meta.get("namespace") or "", meta.get("name") or "", why)
 
 
 def is_scheduled_by(raw: Raw) -> bool:
@@ -80,12 +94,19 @@ def _details(kind: str, raw: Raw) -> list[str]:
         found.append("its webhook is not called: objects have the same fields in every version")
     if kind == "CronJob":
         spec = (spec.get("jobTemplate") or {}).get("spec") or {}
-    if kind in ("Job", "CronJob"):
-        found += _never_completes(spec)
     template = spec.get("template")
     if kind not in _WITH_TEMPLATE or not isinstance(template, Mapping):
         return found
     return found + annotation_faults("Pod", _annotations(template), _containers(template.get("spec") or {}))
+
+
+def _never_completing(kind: str, raw: Raw) -> list[Unsupported]:
+    spec = raw.get("spec")
+    if kind == "CronJob" and isinstance(spec, Mapping):
+        spec = (spec.get("jobTemplate") or {}).get("spec")
+    if kind not in ("Job", "CronJob") or not isinstance(spec, Mapping):
+        return []
+    return [_of(raw, kind, why) for why in _never_completes(spec)]
 
 
 def _never_completes(spec: Raw) -> list[str]:

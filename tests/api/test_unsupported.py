@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.unsupported import unsupported
+from kschedd.api.unsupported import ignored, unsupported
 
 ENDLESS = (
     "its pods run forever, so it never completes: simulated containers end only if the pod template has the "
@@ -40,6 +40,13 @@ def test_a_job_that_never_completes(raw: dict[str, Any], why: list[str]) -> None
     assert [each.why for each in unsupported(raw)] == why
     cron_job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}}
     assert [each.why for each in unsupported({**cron_job, "spec": {"jobTemplate": {"spec": raw["spec"]}}})] == why
+
+
+def test_what_another_client_can_act_on_is_not_ignored() -> None:
+    custom = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}}
+    assert [each.why for each in unsupported(custom)] == ["stored, but no controller acts on it"]
+    assert ignored(custom) == ignored(job()) == []
+    assert ignored(job(run_seconds="soon")) == unsupported(job(run_seconds="soon"))[-1:] != []
 
 
 @pytest.mark.parametrize(("strategy", "reported"), [("Webhook", True), ("None", False)])

@@ -273,6 +273,22 @@ async def test_unknown_fields_are_dropped_with_a_warning_unless_refused(api: Ask
     assert warned.headers["warning"] == '299 - "unknown field \\"spec.nonsense\\""'
 
 
+async def test_features_without_effect_are_reported_once(api: Asker) -> None:
+    odd = pod("a")
+    odd["metadata"]["annotations"] = {"kschedd.io/run-seconds": "soon"}
+    made = await api.ask("POST", PODS, odd)
+    assert made.status == 201
+    assert made.headers["warning"].startswith('299 - "Pod a: annotation kschedd.io/run-seconds')
+    change = {"metadata": {"annotations": {"kschedd.io/exit-code": "none"}}}
+    changed = await api.ask("PATCH", f"{PODS}/a", change, content_type="application/merge-patch+json")
+    assert changed.headers["warning"].count("Pod a: annotation kschedd.io/") == 1
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    assert (
+        "warning"
+        not in (await api.ask("PATCH", f"{PODS}/a", labels, content_type="application/merge-patch+json")).headers
+    )
+
+
 async def test_whoever_asks_for_endpoints_is_told_of_slices(api: Asker) -> None:
     reported = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
     target = "/api/v1/namespaces/default/endpoints"

@@ -14,6 +14,7 @@ import attrs
 from kschedd.api.objects import Raw
 from kschedd.api.schemas.decoding import duplicate_field
 from kschedd.api.schemas.fields import FieldError, invalid, unsupported
+from kschedd.api.unsupported import grouped, ignored
 from kschedd.apiserver.codec.bodies import checked_kind, is_yaml, media_type, read_body, read_delete_options, read_json
 from kschedd.apiserver.codec.negotiation import Form, json_response, wanted_form
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success
@@ -146,9 +147,19 @@ async def create(face: FaceServices, call: ApiCall) -> HttpResponse:
 async def _written(face: FaceServices, call: ApiCall, response: Response, form: Form) -> HttpResponse:
     created = response.action == "created"
     shown = response.object.raw
+    call.warnings.extend(without_effect(response))
     if created and call.dry_run and call.target.verb != "update":
         shown = without_version(shown)
     return await object_response(face, call, shown, 201 if created else 200, form)
+
+
+def without_effect(response: Response) -> list[str]:
+    """Return warnings about features of the written object that have no effect, if they are new."""
+    found = ignored(response.object.raw)
+    if found and response.before is not None:
+        old = ignored(response.before.raw)
+        found = [each for each in found if each not in old]
+    return grouped(found)
 
 
 def without_version(raw: Raw) -> Raw:
