@@ -65,7 +65,7 @@ class ForkMethods(Methods):
             ),
         ),
         doc="Creates a fork: a copy of the whole cluster (objects, queue, nominations, assumed pods, timers, "
-        "random state), which continues in virtual time and serves the daemon's methods. It exists until it "
+        "random state), which continues in virtual time and serves the daemon's methods. The fork exists until it "
         "is discarded or the daemon stops. At most 8 forks exist; all read-only users together have at most 4, "
         "and each read-only user has at most 2.",
         answer=ForkAnswer,

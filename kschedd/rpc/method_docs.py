@@ -54,8 +54,8 @@ Messages follow each other without a separator. Requests run concurrently, and e
 ends, not in the order of the requests. Before you send a request that depends on another one, wait for the response to
 that one. Count msgids from 1: an error that belongs to no request has msgid 0.
 
-`params` is an array. It contains either the parameters by position, or a single map with the parameters by name. If the
-first parameter of a method may be a map, a single map counts as named parameters if every key is the name of a
+`params` is an array, which contains either the parameters by position, or a single map with the parameters by name. If
+the first parameter of a method may be a map, a single map counts as named parameters if every key is the name of a
 parameter. Nil for an optional parameter means that the parameter is not given. Map keys are strings; extension types
 are rejected.
 

@@ -105,7 +105,7 @@ def nonmatching_limits_plugins(found: LintedObject, known: KnownObjects) -> Iter
     "old-plugins",
     CONFIGURATION,
     ("", "error", "the plugin {} is gone since 1.24: the scheduler does not start"),
-    fix="Remove it: PodTopologySpread, NodeAffinity and NodeResourcesFit replace it.",
+    fix="Remove the plugin: PodTopologySpread, NodeAffinity and NodeResourcesFit replace it.",
     source="notes of 1.23, notes of 1.24",
 )
 def old_plugins(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:

@@ -307,7 +307,7 @@ _RESOURCE_KINDS: Final = (*CLAIMS, "DeviceClass", "ResourceSlice")
     ("", "fine", "{} is served"),
     ("1.35", "note", "{} is deprecated, and by default the API server does not serve it"),
     ("1.38", "error", "{} is not served"),
-    fix="Use resource.k8s.io/v1. There the fields of a request are under `exactly`: `exactly: {deviceClassName: C}`.",
+    fix="Use resource.k8s.io/v1, which has the fields of a request under `exactly`: `exactly: {deviceClassName: C}`.",
     source="kubernetes#129970",
 )
 def resource_v1beta1(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:

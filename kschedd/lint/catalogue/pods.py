@@ -53,7 +53,7 @@ def _old_keys(pod: PodPart, *labels: str) -> Iterator[Hit]:
     for path, key in _label_keys(pod):
         if key in labels:
             renamed = RENAMED_LABELS[key]
-            yield Hit(path, f"the label {key}", fix=f"Write {renamed} in place of it. The value stays the same.")
+            yield Hit(path, f"the label {key}", fix=f"Use {renamed} with the same value.")
 
 
 @RULES.add(
@@ -61,7 +61,7 @@ def _old_keys(pod: PodPart, *labels: str) -> Iterator[Hit]:
     PODS,
     ("", "warning", "{} is deprecated since 1.17, and nodes have it only if a cloud controller sets it"),
     fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
-    fix="Write the later label in place of it. The value stays the same.",
+    fix="Use the later label with the same value.",
     source="core/v1 well_known_labels.go",
 )
 def beta_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -73,7 +73,7 @@ def beta_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "note", "{} is deprecated since 1.14"),
     fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
-    fix="Write the later label, which nodes have since 1.14. The value stays the same.",
+    fix="Use the later label, which nodes have since 1.14, with the same value.",
     source="core/v1 well_known_labels.go",
 )
 def beta_os_arch(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -85,7 +85,7 @@ def beta_os_arch(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "note", "{} is deprecated since 1.17"),
     fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
-    fix="Write the later label in place of it. The value stays the same.",
+    fix="Use the later label with the same value.",
     source="core/v1 well_known_labels.go",
 )
 def beta_instance_type(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:

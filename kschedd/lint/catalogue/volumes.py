@@ -150,7 +150,7 @@ _volume_rule(
     "gitRepo",
     level="warning",
     says="gitRepo volumes are deprecated, and newer kubelets do not mount them by default",
-    fix="Clone in an init container into an emptyDir.",
+    fix="Clone the repository into an emptyDir with an init container.",
     source="core/v1 types",
 )
 _volume_rule(
@@ -229,7 +229,7 @@ def csi_prevent_missing(found: LintedObject, known: KnownObjects) -> Iterator[Hi
     "CSIDriver",
     ("", "fine", "free capacity has no influence on the score of a node"),
     ("1.37", "fine", "pods with volumes still to be provisioned prefer the node with the most free capacity"),
-    fix="Give the plugin VolumeBinding a shape to pack volumes instead.",
+    fix="To pack volumes instead, set `shape` in the arguments of the plugin VolumeBinding.",
     source="kube_features.go (StorageCapacityScoring)",
 )
 def capacity_spreads(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -296,7 +296,7 @@ def migrated_annotation(found: LintedObject, known: KnownObjects) -> Iterator[Hi
     "CSIStorageCapacity",
     ("", "fine", "an object without capacity counts as 0"),
     ("1.37", "error", "kube-scheduler 1.37.2 crashes on a CSIStorageCapacity with maximumVolumeSize and no capacity"),
-    fix="Set capacity; update drivers that omit it before the upgrade.",
+    fix="Set capacity; before the upgrade, update drivers that omit the field.",
     source="kube-scheduler 1.37.2, volumebinding",
 )
 def capacity_crash(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
