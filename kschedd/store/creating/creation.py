@@ -223,8 +223,8 @@ class Creation:
         The policies get the pod with its defaults and the changes of the in-tree plugins.
         """
         whole = {**raw, "metadata": meta}
-        if check_schema(whole):
-            return raw, meta  # the pod is rejected when it is decoded
+        if not raw.get("spec") or check_schema(whole):
+            return raw, meta  # the pod is rejected when it is decoded or validated
         generated = not (raw.get("metadata") or _NOTHING).get("name")
         attributes = Attributes("CREATE", "Pod", meta["namespace"], meta["name"], generated=generated)
         changed = self._mutated(

@@ -143,6 +143,12 @@ def test_a_pod_gets_its_defaults_after_the_mutation() -> None:
     assert created.spec["containers"][0]["name"] == "app"
 
 
+@pytest.mark.parametrize("spec", [{}, {"spec": {}}, {"spec": None}])
+def test_a_pod_without_a_spec_is_rejected_in_words(spec: dict[str, Any]) -> None:
+    with pytest.raises(Invalid, match="containers: Required value"):
+        made(LABEL).create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, **spec})
+
+
 def test_each_pod_of_a_batch_is_mutated_by_its_name() -> None:
     store = made("Object{metadata: Object.metadata{labels: {'n': object.metadata.name}}}")
     same = pod()["spec"]
