@@ -30,7 +30,7 @@ from kschedd.studies.spec import ClusterSpec, InputFile, ProfileSpec, RunOptions
 _SHARD: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 #: placeholder in a configuration for the path of the file with the workload's pods
 PODS_FILE: Final = "${workload.pods}"
-_MOST_CHECKED: Final = 1_000  # maximum number of configurations that are read before the first run
+MOST_CHECKED: Final = 1_000  # maximum number of configurations that are read before the first run
 
 
 @attrs.frozen(kw_only=True)
@@ -133,7 +133,7 @@ def check_configurations(spec: SweepSpec) -> None:
     Raises ParameterValueError if one of them is invalid.
     """
     products = itertools.product(spec.profiles, spec.versions, *(parameter.values for parameter in spec.parameters))
-    for profile, version, *chosen in itertools.islice(products, _MOST_CHECKED):
+    for profile, version, *chosen in itertools.islice(products, MOST_CHECKED):
         values = dict(zip([parameter.name for parameter in spec.parameters], chosen, strict=True))
         try:
             read_config(with_parameters(spec, profile, values), version)

@@ -14,6 +14,7 @@ the first third of its seeds is worse than the median of earlier trials. The stu
 rows. After a restart, finished trials are reused, and interrupted trials are repeated first.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +30,16 @@ from kschedd.sdk.records import optional_library
 from kschedd.simulation.results.tables import made_folder
 from kschedd.studies.engines import EngineOptions, Row, perform_all
 from kschedd.studies.parameters import ParameterPathError, steps_of
-from kschedd.studies.plan import PlannedRun, check_configurations, planned_runs
+from kschedd.studies.plan import (
+    MOST_CHECKED,
+    ParameterValueError,
+    PlannedRun,
+    check_configurations,
+    digest,
+    planned_runs,
+    read_config,
+    with_parameters,
+)
 from kschedd.studies.rows import RowsFile, read_rows
 from kschedd.studies.run import OK, perform
 from kschedd.studies.spec import Parameter, SweepSpec, measured, opened, read_seeds, read_spec
@@ -41,7 +51,7 @@ _CONFIDENCE: Final = 0.95
 
 
 class TuningError(KscheddError):
-    """A study that cannot continue because all runs of the given profile failed."""
+    """A study that cannot continue: all runs of the given profile failed, or the folder has a study of other inputs."""
 
 
 @attrs.frozen
@@ -53,6 +63,13 @@ class SearchedParameter:
     low: float = 0
     high: float = 0
     whole: bool = True
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """The choices, or the ends of the range."""
+        if self.choices:
+            return self.choices
+        return (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
 
     def suggested(self, trial: Any) -> Any:
         if self.choices:
@@ -115,6 +132,8 @@ def read_tuning_spec(given: str | Path | Mapping[str, Any], data: Path | None = 
     for name in ("profiles", "versions"):
         if len(getattr(sweep, name)) > 1:
             root.at(name, None).wrong("tuning has one")
+    if seen := sorted({*sweep.seeds}.intersection(held_out)):
+        root.at("held_out", seen).wrong("these are seeds of the trials", "other seeds, for example 1000-1009")
     _raise(reading)
     kept = attrs.evolve(
         sweep,
@@ -163,6 +182,25 @@ def _objectives(fields: ConfigFields) -> Iterator[tuple[str, bool]]:
             yield str(metric), direction == "maximize"
 
 
+def _check_values(spec: TuningSpec) -> None:
+    """Raise ParameterValueError if a value is invalid in each of the first 1,000 combinations with other values."""
+    sweep = attrs.evolve(spec.sweep, parameters=tuple([Parameter(one.path, one.path, one.ends) for one in spec.search]))
+    [profile], [version] = sweep.profiles, sweep.versions
+    valid, faults = set[tuple[int, int]](), dict[tuple[int, int], ParameterValueError]()
+    for ends in itertools.islice(itertools.product(*(enumerate(one.ends) for one in spec.search)), MOST_CHECKED):
+        places = {(number, place) for number, (place, _) in enumerate(ends)}
+        values = {one.path: value for one, (_, value) in zip(spec.search, ends, strict=True)}
+        try:
+            read_config(with_parameters(sweep, profile, values), version)
+            valid |= places
+        except ParameterValueError as fault:
+            faults.update(dict.fromkeys(places, fault))
+        except ConfigErrors as fault:
+            faults.update(dict.fromkeys(places, ParameterValueError(sweep.source, profile, values, str(fault))))
+    for place in sorted(faults.keys() - valid):
+        raise faults[place]
+
+
 class Tuning:
     """A study in a folder. `progress` is called with the number of finished trials and the rows of each new trial."""
 
@@ -174,6 +212,7 @@ class Tuning:
         self._spec, self._options, self._progress = spec, options.checked(), progress
         self._out = made_folder(out)
         check_configurations(attrs.evolve(spec.sweep, parameters=()))
+        _check_values(spec)
 
     def run(self) -> list[BestTrial]:
         """Perform the remaining trials; return those that no other trial dominates, compared with the given profile."""
@@ -188,18 +227,39 @@ class Tuning:
             given = self._held_out({})
             return [attrs.evolve(best, compared=self._compared(given, best)) for best in self._best(study)]
 
+    @property
+    def failed(self) -> list[Row]:
+        """The rows of failed runs, after `run`."""
+        return [row for row in self._rows.values() if row["status"] != OK]
+
     def _study(self) -> Any:
         optuna = self._optuna
         journal = optuna.storages.journal
         storage = optuna.storages.JournalStorage(journal.JournalFileBackend(str(self._out / "study.log")))
         directions = ["maximize" if up else "minimize" for up in self._spec.objectives.values()]
-        study = optuna.create_study(study_name="kschedd", storage=storage, directions=directions, load_if_exists=True)
+        try:
+            study = optuna.create_study(study_name="kschedd", storage=storage, directions=directions)
+            study.set_user_attr("inputs", self._inputs_hash)
+        except optuna.exceptions.DuplicatedStudyError:
+            study = optuna.load_study(study_name="kschedd", storage=storage)
+            if study.user_attrs.get("inputs") != self._inputs_hash:
+                raise TuningError(
+                    f"{self._out}: has a study with other inputs, values or objectives; give another folder with --out"
+                ) from None
         study.sampler = optuna.samplers.TPESampler(seed=self._spec.sweep.seeds[0] + len(study.trials))
         study.pruner = optuna.pruners.MedianPruner(n_startup_trials=ROUND)
         for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
             study.enqueue_trial(trial.params)
         return study
+
+    @property
+    def _inputs_hash(self) -> str:
+        """A hash of all that must be the same when the study is resumed."""
+        spec = self._spec
+        searched = [[one.path, list(one.choices), one.low, one.high, one.whole] for one in spec.search]
+        runs = [run.run for run in self._runs({}, spec.sweep.seeds)]
+        return digest([searched, list(spec.objectives.items()), runs])
 
     def _round(self, study: Any, count: int) -> None:
         """Choose and measure some trials; with one objective, worse trials run only a third of the seeds."""

@@ -11,8 +11,9 @@ import pytest
 from kschedd.cli import main
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.studies.engines import EngineOptions
+from kschedd.studies.plan import ParameterValueError
 from kschedd.studies.rows import read_rows
-from kschedd.studies.tuning import Tuning, interval, read_tuning_spec, student_t
+from kschedd.studies.tuning import Tuning, TuningError, interval, read_tuning_spec, student_t
 
 pytest.importorskip("optuna", reason="the extra research is not installed")
 
@@ -71,6 +72,48 @@ def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
     assert best.objectives["nodes_used"] < 1
 
 
+def test_a_folder_has_the_study_of_one_specification(tmp_path: Path) -> None:
+    Tuning(read_tuning_spec(spec(trials=1)), tmp_path, THREADS).run()
+    [longer] = Tuning(read_tuning_spec(spec(trials=2, held_out="20-21")), tmp_path, THREADS).run()
+    assert longer.compared
+    for other in ({"seeds": 2}, {"objectives": {"nodes_used": "maximize"}}, {"search": {STRATEGY: {"choices": [
+        "LeastAllocated", "MostAllocated"]}}}):  # fmt: skip
+        with pytest.raises(TuningError, match="has a study with other inputs, values or objectives"):
+            Tuning(read_tuning_spec(spec(trials=2, **other)), tmp_path, THREADS).run()
+
+
+@pytest.mark.parametrize(
+    ("search", "text"),
+    [
+        ({STRATEGY: {"choices": ["MostAllocated", "Foo"]}}, '"Foo": not one of the values'),
+        ({"weights.NodeResourcesFit": {"low": -1, "high": 3}}, "weights.NodeResourcesFit=-1: "),
+        ({"weights.NodeResourcesFit": {"low": 0.5, "high": 3}}, "weights.NodeResourcesFit=0.5: "),
+        ({"weights.NoPlugin": {"low": 1, "high": 3}}, '"NoPlugin": no such plugin'),
+    ],
+)
+def test_a_value_that_no_configuration_may_have_is_refused(search: dict[str, Any], text: str, tmp_path: Path) -> None:
+    with pytest.raises(ParameterValueError) as refused:
+        Tuning(read_tuning_spec(spec(search=search)), tmp_path, THREADS)
+    assert text in str(refused.value)
+
+
+def test_a_value_that_requires_another_one_is_searched(tmp_path: Path) -> None:
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    search = {
+        STRATEGY: {"choices": ["MostAllocated", "RequestedToCapacityRatio"]},
+        "args.NodeResourcesFit.scoringStrategy.requestedToCapacityRatio": {"choices": [{"shape": shape}]},
+    }
+    assert Tuning(read_tuning_spec(spec(search=search, trials=2)), tmp_path, THREADS).run()
+
+
+def test_failed_runs_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _written(tmp_path, spec(limits={"time": "1ns"}, trials=1))
+    assert main(["tune", str(path), "--engine", "threading", "--jobs", "1"]) == 1
+    out, err = capsys.readouterr()
+    assert out.split() == ["TRIAL", "NODES_USED", "PARAMETERS"]
+    assert err.splitlines()[-1].endswith("the first: time limit exceeded: 1e-09 s")
+
+
 def test_two_objectives_give_the_set_that_no_trial_beats(tmp_path: Path) -> None:
     both = spec(objectives={"nodes_used": "minimize", "cpu_used_max": "maximize"}, trials=4)
     found = Tuning(read_tuning_spec(both), tmp_path, THREADS).run()
@@ -99,6 +142,7 @@ def test_the_command_writes_the_configuration_to_use(tmp_path: Path, capsys: pyt
         ({"objectives": {"speed": "minimize"}}, '"speed": no such metric (allowed: placed, '),
         ({"objectives": {"placed": "most"}}, '"most": not one of the values (allowed: minimize, maximize)'),
         ({"versions": ["1.36", "1.37"]}, "$.versions: tuning has one"),
+        ({"held_out": "2-5"}, "$.held_out: [2]: these are seeds of the trials"),
         ({"seed": 1}, '$.seed: no such field; did you mean "seeds"?'),
     ],
 )

@@ -1,6 +1,6 @@
 """`kschedd tune SPEC.yaml`: searches for values of parameters, and compares the best ones with the given profile.
 
-Exit status: 0 if the study is complete, 2 if the specification or a flag is invalid.
+Exit status: 0 if the study is complete, 1 if some runs failed, 2 if the specification or a flag is invalid.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from kschedd.printing.terminal.safe import safe
 from kschedd.simulation.summary import columns
 from kschedd.verbs.command_line.parsing import path_value
 
+SOME_FAILED: Final = 1
 INVALID: Final = 2
 
 
@@ -25,8 +26,8 @@ def add_parser(subparsers: Any) -> None:
         help="search for the weights and arguments that are best for some objectives",
         description="Search for values of parameters with Optuna, each measured by simulations over all seeds. Prints "
         "the trials that no other one beats, writes their configurations, and compares them with the given profile on "
-        "seeds that no trial has used. An interrupted study can be resumed. Exit status: 0 complete, 2 the "
-        "specification or a flag is invalid.",
+        "seeds that no trial has used. An interrupted study can be resumed. Exit status: 0 complete, 1 some "
+        "runs failed (their rows have the error), 2 the specification or a flag is invalid.",
     )
     parser.add_argument("spec", type=path_value, metavar="SPEC.yaml", help="the specification (docs/RESEARCH.md)")
     parser.add_argument("--out", type=path_value, metavar="DIR", help="folder of the study (default: SPEC-study)")
@@ -46,7 +47,8 @@ def _tune(options: argparse.Namespace) -> int:
         def progress(done: int) -> None:
             print(f"{done:,} of {spec.trials:,} trials", file=sys.stderr, flush=True)
 
-        best = Tuning(spec, out, engine, progress).run()
+        tuning = Tuning(spec, out, engine, progress)
+        best = tuning.run()
     except KscheddError as fault:
         print(safe("\n".join(f"error: {text}" for text in str(fault).splitlines())), file=sys.stderr)
         return INVALID
@@ -62,7 +64,11 @@ def _tune(options: argparse.Namespace) -> int:
         for one in each.compared:
             ends = f"95% interval {one.low:+.4g} to {one.high:+.4g}"
             print(f"  {one.metric}: {one.best:.6g} against {one.given:.6g}, {one.difference:+.4g} ({ends})")
-    return 0
+    if not tuning.failed:
+        return 0
+    first = str(tuning.failed[0]["error"]).splitlines()[0]
+    print(safe(f"{len(tuning.failed):,} runs failed; rows in {out}; the first: {first}"), file=sys.stderr)
+    return SOME_FAILED
 
 
 def _write(file: Path, config: Any) -> None:
