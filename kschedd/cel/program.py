@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.cel import functions, regex
+from kschedd.cel import allowance, functions, regex
 from kschedd.cel.checker import Checker, Resolved
 from kschedd.cel.environment import BASE, MOST_COST, CelEnvironment
 from kschedd.cel.errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
@@ -47,15 +47,22 @@ class Program:
         return value
 
     def run(self, names: Mapping[str, Any]) -> tuple[Any, int, CelFailure | None]:
-        """Return the value, the cost of the evaluation, and its failure."""
-        run = CelEvaluation(names, self._most_cost)
+        """Return the value, the cost of the evaluation, and its failure. Raises AllowanceSpent."""
+        allowed = allowance.present()
+        most = self._most_cost if allowed is None else min(self._most_cost, allowed.left)
+        run = CelEvaluation(names, most)
         try:
             value = self._code(run)
             run.spend(0)
         except TooExpensive:
+            if most < self._most_cost:
+                raise allowance.AllowanceSpent from None
             return None, run.cost, CelFailure("operation cancelled: actual cost limit exceeded")
         except CelFailure as failure:
             return None, run.cost, failure
+        finally:
+            if allowed is not None:
+                allowed.left -= run.cost
         return value, run.cost, None
 
 

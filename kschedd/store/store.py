@@ -41,6 +41,7 @@ from kschedd.store import eviction
 from kschedd.store.admission.chain import Admission
 from kschedd.store.admission.request import REVIEWING, RequestAdmission
 from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
+from kschedd.store.awaited import WebhookAnswers
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.built_in import UNDELETABLE, built_in
 from kschedd.store.cluster_api import Applied
@@ -79,7 +80,6 @@ from kschedd.store.patches.patching import PatchType, patched
 from kschedd.store.prototypes.generated import Generated
 from kschedd.store.prototypes.pod_strategy import PodStrategy
 from kschedd.store.set_aside import SetAside
-from kschedd.store.webhooks.calls import WebhookAnswers
 from kschedd.store.webhooks.modes import WebhookMode
 from kschedd.store.writes import Bind
 from kschedd.values import run_steps
@@ -151,6 +151,7 @@ class Store(KeptStore):
     def calling_webhooks(self, answers: WebhookAnswers) -> Iterator[None]:
         """Use these answers of webhooks inside the context; a write that needs others raises WebhooksNeeded."""
         before, self._admission.webhook_answers = self._admission.webhook_answers, answers
+        answers.begin()
         try:
             yield
         finally:

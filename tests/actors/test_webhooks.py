@@ -17,9 +17,9 @@ import trustme
 
 from kschedd.actors.objects.store import StoreActor, StoreClient
 from kschedd.actors.objects.webhooks import send
+from kschedd.store.awaited import WebhookCall
 from kschedd.store.errors import WebhookDenied
 from kschedd.store.store import Store
-from kschedd.store.webhooks.calls import WebhookCall
 from tests.store.policies.made import config_map
 from tests.store.webhooks.test_hooks import hook
 

@@ -34,13 +34,13 @@ from kschedd.actors.objects.webhooks import WebhookThreads
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selecting.selector_text import FieldSelector
 from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.store.awaited import WebhookAnswers, WebhooksNeeded
 from kschedd.store.cluster_api import Bell, ClusterWriter, listed, listing, perform, perform_each
 from kschedd.store.creating.updates import Subresource
 from kschedd.store.errors import ApiError
 from kschedd.store.journal.format import JournalError
 from kschedd.store.objects.log import Cursor, WatchEvent
 from kschedd.store.store import Store
-from kschedd.store.webhooks.calls import WebhookAnswers, WebhooksNeeded
 from kschedd.store.writes import Delete, Patch, Write
 from kschedd.values import fast_frozen
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import trio
 
-from kschedd.store.webhooks.calls import WebhookAnswer, WebhookAnswers, WebhookCall
+from kschedd.store.awaited import LongEvaluation, WebhookAnswer, WebhookAnswers, WebhookCall
 
 if TYPE_CHECKING:
     import httpx
@@ -35,19 +35,23 @@ _STATUSES: Final = {
 
 
 class WebhookThreads:
-    """The limit on concurrent calls."""
+    """The limits on concurrent calls and on concurrent evaluations."""
 
     def __init__(self) -> None:
-        self._limit: trio.CapacityLimiter | None = None
+        self._limits: tuple[trio.CapacityLimiter, trio.CapacityLimiter] | None = None
 
-    async def answer(self, calls: Sequence[WebhookCall], answers: WebhookAnswers) -> None:
-        """Make these calls concurrently and add their answers."""
-        if self._limit is None:
-            self._limit = trio.CapacityLimiter(_AT_ONCE)
-        limit = self._limit
+    async def answer(self, calls: Sequence[WebhookCall | LongEvaluation], answers: WebhookAnswers) -> None:
+        """Make these calls concurrently and add their answers. Evaluations run one after the other."""
+        if self._limits is None:
+            self._limits = trio.CapacityLimiter(_AT_ONCE), trio.CapacityLimiter(1)
+        of_calls, of_evaluations = self._limits
 
-        async def one(call: WebhookCall) -> None:
-            answers.add(call, await trio.to_thread.run_sync(send, call, limiter=limit, abandon_on_cancel=True))
+        async def one(call: WebhookCall | LongEvaluation) -> None:
+            if isinstance(call, LongEvaluation):
+                work = call.work
+                answers.add_value(call, await trio.to_thread.run_sync(work, limiter=of_evaluations))
+            else:
+                answers.add(call, await trio.to_thread.run_sync(send, call, limiter=of_calls, abandon_on_cancel=True))
 
         async with trio.open_nursery() as nursery:
             for call in calls:

@@ -20,8 +20,8 @@ from kschedd.store.errors import NotFound, Unadmitted
 
 if TYPE_CHECKING:
     from kschedd.store.admission.reviewing import Reviewing
+    from kschedd.store.awaited import WebhookAnswers
     from kschedd.store.policies.params import PolicyCluster
-    from kschedd.store.webhooks.calls import WebhookAnswers
     from kschedd.store.webhooks.hooks import HookAccess
     from kschedd.store.webhooks.modes import WebhookMode
 

@@ -86,7 +86,7 @@ class Reviewing:
         whole = reviewed.new
         assert whole is not None, "only creations and updates are mutated"
         if self._enabled[mutating.POLICY] and not _is_policy(reviewed):
-            whole = self._mutating.mutated(reviewed, policies.before, policies.again, policies.only)
+            whole = self._mutating.mutated(reviewed, policies.before, policies.again, policies.only, access.answers)
         policies.output = whole
         if self._enabled["MutatingAdmissionWebhook"] and not _is_configuration(reviewed):
             seen = attrs.evolve(reviewed, new=whole)
@@ -114,7 +114,7 @@ class Reviewing:
         if new is None and self._enabled["MutatingAdmissionWebhook"] and not _is_configuration(reviewed):
             self._webhooks.mutated(reviewed, access, set(), set(), None)
         if self._enabled[validating.POLICY] and not _is_policy(reviewed):
-            self._validating.validate(reviewed, access.warn)
+            self._validating.validate(reviewed, access.warn, access.answers)
         if self._enabled["ValidatingAdmissionWebhook"] and not _is_configuration(reviewed):
             self._webhooks.validate(reviewed, access)
 

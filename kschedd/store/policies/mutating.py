@@ -9,6 +9,7 @@ Errors: PolicyDenied.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -19,8 +20,16 @@ from kschedd.api.schemas.codec import decoded_object, encoded_object
 from kschedd.api.selecting.selectors import SelectorError
 from kschedd.cel.functions.authorizer import Judge
 from kschedd.registry.defaults import default_typed
+from kschedd.store.awaited import WebhookAnswers, evaluated
 from kschedd.store.errors import ApiError, PolicyDenied
-from kschedd.store.policies.compiled import Composition, Expression, PolicyFailure, compiled, conditions_met
+from kschedd.store.policies.compiled import (
+    Composition,
+    Evaluated,
+    Expression,
+    PolicyFailure,
+    compiled,
+    conditions_met,
+)
 from kschedd.store.policies.environment import BUDGET, request_names
 from kschedd.store.policies.params import ConfigurationError, PolicyCluster, collected, param_kind
 from kschedd.store.policies.patching import PatchFault, applied_configuration, patched_by_json
@@ -104,11 +113,18 @@ class MutatingPolicies:
         """Drop the compiled policies, because the emulated Kubernetes version has changed."""
         self._compiled.clear()
 
-    def mutated(self, reviewed: Reviewed, before: set[Key], again: set[Key], only: set[Key] | None) -> Raw:
+    def mutated(
+        self,
+        reviewed: Reviewed,
+        before: set[Key],
+        again: set[Key],
+        only: set[Key] | None,
+        answers: WebhookAnswers | None = None,
+    ) -> Raw:
         """Return the object after the policies, or after those in `only`.
 
         The keys of reinvocable policies are added to `before`, and move to `again` after a later change. Raises
-        PolicyDenied.
+        PolicyDenied, and WebhooksNeeded if `answers` lacks the result of a long evaluation.
         """
         errors = _Errors()
         namespace = None
@@ -121,7 +137,7 @@ class MutatingPolicies:
             if only is not None and invocation.key not in only:
                 continue
             seen = attrs.evolve(reviewed, new=whole)
-            result = self._mutate(invocation, seen, namespace, errors)
+            result = self._mutate(invocation, seen, namespace, errors, answers)
             if result is None:
                 continue
             if result != whole:
@@ -179,12 +195,21 @@ class MutatingPolicies:
             known = self._compiled[policy.name] = CompiledMutations.of(policy, self._cluster.features)
         return known
 
-    def _mutate(self, invocation: Invocation, reviewed: Reviewed, namespace: Raw | None, errors: _Errors) -> Raw | None:
+    def _mutate(
+        self,
+        invocation: Invocation,
+        reviewed: Reviewed,
+        namespace: Raw | None,
+        errors: _Errors,
+        answers: WebhookAnswers | None,
+    ) -> Raw | None:
         """Return the object after one policy; None if its match conditions are not met, or fail."""
         policy = invocation.policy
         names = request_names(reviewed, invocation.matched, invocation.param, namespace, self._judge)
         try:
-            if policy.conditions and not conditions_met(policy.composition, policy.conditions, names):
+            what = (POLICY, policy.source.name, str(policy.source.resource_version))
+            met = partial(conditions_met, policy.composition, policy.conditions, names)
+            if policy.conditions and not evaluated(answers, what, names, met):
                 return None
         except PolicyFailure as failure:
             errors.add(policy.source, invocation.binding, str(failure), "Invalid")
@@ -197,17 +222,24 @@ class MutatingPolicies:
                 names = request_names(
                     attrs.evolve(reviewed, new=whole), invocation.matched, invocation.param, namespace, self._judge
                 )
-                whole = self._patched(policy, applies, expression, names, whole)
+                whole = self._patched(policy, applies, expression, names, whole, answers)
             except (PolicyFailure, PatchFault) as failure:
                 errors.add(policy.source, invocation.binding, str(failure), "Invalid")
         return {**whole, "apiVersion": stated} if whole.get("apiVersion") != stated else whole
 
     def _patched(
-        self, policy: CompiledMutations, applies: bool, expression: Expression, names: Mapping[str, Any], whole: Raw
+        self,
+        policy: CompiledMutations,
+        applies: bool,
+        expression: Expression,
+        names: Mapping[str, Any],
+        whole: Raw,
+        answers: WebhookAnswers | None,
     ) -> Raw:
         if expression.program is None:
             raise PatchFault(expression.why)
-        outcome = policy.composition.evaluation(names, BUDGET).outcome(expression)
+        what = (POLICY, policy.source.name, str(policy.source.resource_version), expression.text)
+        outcome = evaluated(answers, what, names, partial(_outcome, policy, expression, names))
         if outcome.error:
             raise PatchFault(outcome.error)
         if applies:
@@ -217,3 +249,7 @@ class MutatingPolicies:
         if schema_for(dict(made)) is None:
             return made
         return encoded_object(default_typed(decoded_object(dict(made))))
+
+
+def _outcome(policy: CompiledMutations, expression: Expression, names: Mapping[str, Any]) -> Evaluated:
+    return policy.composition.evaluation(names, BUDGET).outcome(expression)

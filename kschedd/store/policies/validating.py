@@ -5,6 +5,7 @@ Errors: PolicyDenied, for a write that a policy rejects.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -13,6 +14,7 @@ from kschedd.api.objects import Object
 from kschedd.api.selecting.selectors import SelectorError
 from kschedd.cel.functions.authorizer import Judge
 from kschedd.cel.values import kind as kind_of_value
+from kschedd.store.awaited import WebhookAnswers, evaluated
 from kschedd.store.errors import ApiError, PolicyDenied
 from kschedd.store.policies.compiled import Composition, Evaluated, Expression, PolicyFailure, compiled, conditions_met
 from kschedd.store.policies.environment import BUDGET, request_names
@@ -100,8 +102,11 @@ class ValidatingPolicies:
         """Drop the compiled policies, because the version of Kubernetes has changed."""
         self._compiled.clear()
 
-    def validate(self, reviewed: Reviewed, warn: Callable[[str], None]) -> None:
-        """Raise PolicyDenied if a policy rejects the write; pass the messages of bindings that only warn to `warn`."""
+    def validate(self, reviewed: Reviewed, warn: Callable[[str], None], answers: WebhookAnswers | None = None) -> None:
+        """Raise PolicyDenied if a policy rejects the write; pass the messages of bindings that only warn to `warn`.
+
+        Raises WebhooksNeeded if `answers` lacks the result of a long evaluation.
+        """
         bindings: dict[str, list[Object]] = {}
         for binding in self._cluster.list(BINDING):
             bindings.setdefault(binding.spec.get("policyName") or "", []).append(binding)
@@ -109,7 +114,7 @@ class ValidatingPolicies:
         for name in sorted(bindings):
             policy = self._cluster.find(POLICY, "", name)
             if policy is not None:
-                denied += self._by_policy(self._known(policy), bindings[name], reviewed, warn)
+                denied += self._by_policy(self._known(policy), bindings[name], reviewed, warn, answers)
         if denied:
             message, denial = denied[0]
             reason = denial.reason or "Invalid"
@@ -123,7 +128,12 @@ class ValidatingPolicies:
         return known
 
     def _by_policy(
-        self, policy: CompiledPolicy, bindings: Sequence[Object], reviewed: Reviewed, warn: Callable[[str], None]
+        self,
+        policy: CompiledPolicy,
+        bindings: Sequence[Object],
+        reviewed: Reviewed,
+        warn: Callable[[str], None],
+        answers: WebhookAnswers | None,
     ) -> list[tuple[str, Denial]]:
         name = policy.source.name
         begin = f"{POLICY} '{name}'"
@@ -154,7 +164,8 @@ class ValidatingPolicies:
             actions = binding.spec.get("validationActions") or ()
             for param in params:
                 names = request_names(reviewed, matched, param, namespace, self._judge)
-                decided, audited = _decisions(policy, names)
+                what = (POLICY, name, str(policy.source.resource_version))
+                decided, audited = evaluated(answers, what, names, partial(_decisions, policy, names))
                 for decision in decided:
                     if "Deny" in actions:
                         denied.append((before + decision.message, decision))

@@ -9,6 +9,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -19,6 +20,7 @@ from kschedd.api.schemas.codec import decoded_object, encoded_object
 from kschedd.api.selecting.selectors import SelectorError
 from kschedd.cel.functions.authorizer import Judge
 from kschedd.registry.defaults import default_typed
+from kschedd.store.awaited import WebhookAnswer, WebhookAnswers, WebhookCall, evaluated
 from kschedd.store.errors import ApiError, BadPatch, Forbidden, WebhookDenied, WebhookFailed
 from kschedd.store.patches.json_patch import json_patch
 from kschedd.store.policies.compiled import Composition, PolicyFailure, compiled, conditions_met
@@ -33,7 +35,6 @@ from kschedd.store.policies.reviewed import (
     selected_object,
 )
 from kschedd.store.webhooks.addresses import address_of, certificates_of
-from kschedd.store.webhooks.calls import WebhookAnswer, WebhookAnswers, WebhookCall
 from kschedd.store.webhooks.modes import WebhookMode
 
 Raw = Mapping[str, Any]
@@ -84,7 +85,7 @@ class Webhooks:
 
     def validate(self, reviewed: Reviewed, access: HookAccess) -> None:
         """Raise WebhookDenied or WebhookFailed if a validating webhook rejects the write, or cannot be called."""
-        hooks = list(self._hooks(VALIDATING, reviewed))
+        hooks = list(self._hooks(VALIDATING, reviewed, access.answers))
         prepared = [(hook, self._call(hook, reviewed, access, 0)) for hook in hooks]
         calls = [(hook, call) for hook, call in prepared if call is not None]
         if not calls:
@@ -109,7 +110,7 @@ class Webhooks:
         The keys of reinvocable webhooks are added to `before`, and move to `again` after a later change.
         """
         whole = reviewed.new
-        for hook in self._hooks(MUTATING, reviewed):
+        for hook in self._hooks(MUTATING, reviewed, access.answers):
             if only is not None and hook.key not in only:
                 continue
             seen = attrs.evolve(reviewed, new=whole)
@@ -133,14 +134,16 @@ class Webhooks:
 
     # -- selection --------------------------------------------------------------------------------------------
 
-    def _hooks(self, kind: str, reviewed: Reviewed) -> Iterator[Hook]:
+    def _hooks(self, kind: str, reviewed: Reviewed, answers: WebhookAnswers | None) -> Iterator[Hook]:
         for configuration in self._cluster.list(kind):
             for raw in configuration.raw.get("webhooks") or ():
-                found = self._selected(configuration, raw, reviewed)
+                found = self._selected(configuration, raw, reviewed, answers)
                 if found is not None:
                     yield found
 
-    def _selected(self, configuration: Object, raw: Raw, reviewed: Reviewed) -> Hook | None:
+    def _selected(
+        self, configuration: Object, raw: Raw, reviewed: Reviewed, answers: WebhookAnswers | None
+    ) -> Hook | None:
         try:
             if not selected_namespace(raw.get("namespaceSelector"), reviewed, self._cluster):
                 return None
@@ -158,9 +161,9 @@ class Webhooks:
         if matched is None:
             return None
         hook = Hook(configuration.name, raw, matched)
-        return hook if self._meets_conditions(hook, reviewed) else None
+        return hook if self._meets_conditions(hook, reviewed, answers) else None
 
-    def _meets_conditions(self, hook: Hook, reviewed: Reviewed) -> bool:
+    def _meets_conditions(self, hook: Hook, reviewed: Reviewed, answers: WebhookAnswers | None) -> bool:
         stated = hook.raw.get("matchConditions") or ()
         if not stated:
             return True
@@ -175,7 +178,8 @@ class Webhooks:
             conditions.append((each["name"], known))
         names = request_names(reviewed, hook.matched, None, None, self._judge)
         try:
-            return conditions_met(composition, conditions, names)
+            met = partial(conditions_met, composition, conditions, names)
+            return evaluated(answers, [text for text, _ in conditions], names, met)
         except PolicyFailure as failure:
             if hook.ignores:
                 return False

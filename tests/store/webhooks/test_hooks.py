@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kschedd.store.admission_plugins.attributes import UserInfo
+from kschedd.store.awaited import WebhookAnswer, WebhookAnswers, WebhookCall, WebhooksNeeded
 from kschedd.store.errors import Forbidden, WebhookDenied, WebhookFailed
 from kschedd.store.store import Store
-from kschedd.store.webhooks.calls import WebhookAnswer, WebhookAnswers, WebhookCall, WebhooksNeeded
 from tests.store.manifests import Clock, pod
 from tests.store.policies.made import API, config_map
 

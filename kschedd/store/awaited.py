@@ -1,0 +1,132 @@
+"""Calls of webhooks and long evaluations of policies as values, and their answers.
+
+The store never waits. A write that needs the answer of a webhook raises WebhooksNeeded with the calls. Its caller rolls
+the write back, makes the calls without blocking, and repeats the write with the answers. The evaluation of a policy
+that costs more than `EVALUATED_AT_ONCE` is such a call as well.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from kschedd.cel.allowance import Allowance, AllowanceSpent, limited_to
+
+Raw = Mapping[str, Any]
+T = TypeVar("T")
+EVALUATED_AT_ONCE: Final = 10_000
+"""Cost of all expressions that one attempt of a write evaluates itself: about 15 ms, during which nothing else runs."""
+_VOLATILE: Final = ("uid", "creationTimestamp", "managedFields", "resourceVersion")
+
+
+@attrs.frozen(eq=False)
+class WebhookCall:
+    """One call: the address, the certificate authority, the timeout, and the AdmissionReview without its uid."""
+
+    webhook: str
+    url: str  # URL for messages, without the query
+    address: str  # host and port to connect to
+    host: str  # for TLS and the Host header
+    path: str
+    ca: str  # PEM; "" for the authorities of this machine
+    timeout_s: int
+    version: str  # of the AdmissionReview
+    request: Raw
+    round: int = 0
+
+    @property
+    def key(self) -> str:
+        """The identity of the call in a repeated write, whose new objects have other uids and times."""
+        stable = {**self.request, **{part: _stable(self.request.get(part)) for part in ("object", "oldObject")}}
+        text = json.dumps([self.webhook, self.url, self.round, stable], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+
+def _stable(raw: Any) -> Any:
+    if not isinstance(raw, Mapping):
+        return raw
+    meta = raw.get("metadata") or {}
+    return {**raw, "metadata": {field: value for field, value in meta.items() if field not in _VOLATILE}}
+
+
+@attrs.frozen
+class WebhookAnswer:
+    """The `response` of a review, or the failure of the call."""
+
+    response: Raw | None = None
+    failure: str = ""
+    is_invalid: bool = False  # the webhook answered, but not with a valid response
+
+
+@attrs.frozen(eq=False)
+class LongEvaluation:
+    """The evaluation of expressions that cost more than the allowance. `work` depends only on its own values."""
+
+    key: str
+    work: Callable[[], Any]
+
+
+class WebhooksNeeded(Exception):
+    """A write needs the answers of these calls."""
+
+    def __init__(self, calls: "Sequence[WebhookCall | LongEvaluation]") -> None:
+        super().__init__(calls)
+        self.calls = calls
+
+
+class WebhookAnswers:
+    """The answers for one write."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, WebhookAnswer] = {}
+        self._evaluated: dict[str, Any] = {}
+        self._allowance = Allowance(EVALUATED_AT_ONCE)
+
+    def begin(self) -> None:
+        """Begin an attempt of the write, with a new allowance for expressions."""
+        self._allowance.left = EVALUATED_AT_ONCE
+
+    def add_value(self, evaluation: LongEvaluation, value: Any) -> None:
+        self._evaluated[evaluation.key] = value
+
+    def evaluated(self, what: Sequence[str], names: Mapping[str, Any], work: Callable[[], T]) -> T:
+        """Return the result of `work`, which evaluates the expressions `what` for these variables.
+
+        Raises WebhooksNeeded if the expressions cost more than the allowance.
+        """
+        if self._evaluated and (key := _key_of(what, names)) in self._evaluated:
+            known: T = self._evaluated[key]
+            return known
+        try:
+            with limited_to(self._allowance):
+                return work()
+        except AllowanceSpent:
+            raise WebhooksNeeded([LongEvaluation(_key_of(what, names), work)]) from None
+
+    def add(self, call: WebhookCall, answer: WebhookAnswer) -> None:
+        self._known[call.key] = answer
+
+    def of(self, calls: Sequence[WebhookCall]) -> list[WebhookAnswer]:
+        """Return the answers. Raises WebhooksNeeded if some are not known."""
+        if missing := [call for call in calls if call.key not in self._known]:
+            raise WebhooksNeeded(missing)
+        return [self._known[call.key] for call in calls]
+
+
+def _key_of(what: Sequence[str], names: Mapping[str, Any]) -> str:
+    """Return the identity of an evaluation in a repeated write, whose new objects have other uids and times."""
+    stable = {name: _stable(value) for name, value in names.items() if not name.startswith("authorizer")}
+    text = json.dumps([what, stable], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+
+def evaluated(
+    answers: WebhookAnswers | None, what: Sequence[str], names: Mapping[str, Any], work: Callable[[], T]
+) -> T:
+    """Return the result of `work`, which evaluates the expressions `what`; without `answers`, nothing else is delayed.
+
+    Raises WebhooksNeeded.
+    """
+    return work() if answers is None else answers.evaluated(what, names, work)

@@ -1,0 +1,94 @@
+"""Expressions that cost much are evaluated outside the store, with the same result."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.store.awaited import EVALUATED_AT_ONCE, LongEvaluation, WebhookAnswers, WebhooksNeeded
+from kschedd.store.errors import ApiError, PolicyDenied
+from kschedd.store.store import Store
+from tests.store.manifests import Clock
+from tests.store.policies.made import API, CONFIG_MAPS, binding, config_map, policy
+
+TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+
+
+def loop(levels: int, last: str) -> str:
+    """Return an expression that evaluates `last` ten times for each level."""
+    for level in range(levels):
+        last = f"{TEN}.all(v{level}, {last})"
+    return last
+
+
+def written(store: Store, raw: dict[str, Any]) -> tuple[str, int]:
+    """Create an object as a client does. Return its refusal, and the number of evaluations outside the store."""
+    answers, evaluations = WebhookAnswers(), 0
+    while True:
+        before = store.version
+        try:
+            with store.calling_webhooks(answers):
+                store.create(raw)
+            return "", evaluations
+        except WebhooksNeeded as needed:
+            assert store.version == before
+            for call in needed.calls:
+                assert isinstance(call, LongEvaluation)
+                answers.add_value(call, call.work())
+                evaluations += 1
+        except ApiError as refused:
+            return str(refused), evaluations
+
+
+@pytest.mark.parametrize(
+    ("levels", "last", "evaluations", "why"),
+    [
+        pytest.param(2, "v0 < 10", 0, "", id="cheap"),
+        pytest.param(4, "v0 < 10", 1, "", id="admitted"),
+        pytest.param(4, "v0 + v1 + v2 + v3 < 36", 1, "failed expression", id="denied"),
+        pytest.param(6, "v0 < 10", 1, "operation cancelled: actual cost limit exceeded", id="over-the-limit"),
+    ],
+)
+def test_a_long_evaluation_runs_once_outside_the_store(levels: int, last: str, evaluations: int, why: str) -> None:
+    store = Store(now=Clock())
+    store.create(policy(validations=[{"expression": loop(levels, last)}]))
+    store.create(binding())
+    refusal, outside = written(store, config_map())
+    assert why in refusal
+    assert bool(refusal) is bool(why)
+    assert outside == evaluations
+    inside = Store(now=Clock())
+    inside.create(policy(validations=[{"expression": loop(levels, last)}]))
+    inside.create(binding())
+    if why:
+        with pytest.raises(PolicyDenied) as denied:
+            inside.create(config_map())
+        assert str(denied.value) == refusal
+    else:
+        inside.create(config_map())
+
+
+def test_the_policies_of_one_write_share_the_cost_that_the_store_spends_itself() -> None:
+    store = Store(now=Clock())
+    for number in range(12):
+        store.create(policy(f"p{number:02}", validations=[{"expression": loop(3, "v0 < 10")}]))
+        store.create(binding(f"b{number:02}", f"p{number:02}"))
+    refusal, outside = written(store, config_map())
+    assert refusal == ""
+    assert 0 < outside < 12, f"some cost less than {EVALUATED_AT_ONCE} together"
+
+
+def test_long_mutations_and_conditions_are_evaluated_outside_the_store() -> None:
+    store = Store(now=Clock())
+    changed = f"Object{{data: {{'sum': {loop(4, 'v0 < 10')} ? '1' : '2'}}}}"
+    spec = {
+        "matchConstraints": {"resourceRules": [CONFIG_MAPS]},
+        "matchConditions": [{"name": "long", "expression": loop(4, "v1 < 10")}],
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": changed}}],
+    }
+    store.create({"apiVersion": API, "kind": "MutatingAdmissionPolicy", "metadata": {"name": "m"}, "spec": spec})
+    bound = {"apiVersion": API, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": "m"}}
+    store.create({**bound, "spec": {"policyName": "m"}})
+    assert written(store, config_map()) == ("", 2)
+    found = store.get("ConfigMap", "default", "c")
+    assert found.raw["data"] == {"sum": "1"}
