@@ -9,5 +9,6 @@ def note_if_paused(session: VerbSession) -> bool:
     stopped = session.daemon.call("debug.state").get("stopped")
     if not stopped:
         return False
-    session.hint(f"Scheduling is paused {place_text(stopped)}; `kschedd resume` continues it.")
+    program = session.program or "kschedd "
+    session.hint(f"Scheduling is paused {place_text(stopped)}; `{program}resume` continues it.")
     return True
