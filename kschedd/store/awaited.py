@@ -8,11 +8,12 @@ that costs more than `EVALUATED_AT_ONCE` is such a call as well.
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from kschedd.cel.allowance import Allowance, AllowanceSpent, limited_to
+if TYPE_CHECKING:
+    from kschedd.cel.allowance import Allowance
 
 Raw = Mapping[str, Any]
 T = TypeVar("T")
@@ -82,11 +83,11 @@ class WebhookAnswers:
     def __init__(self) -> None:
         self._known: dict[str, WebhookAnswer] = {}
         self._evaluated: dict[str, Any] = {}
-        self._allowance = Allowance(EVALUATED_AT_ONCE)
+        self._allowance: Allowance | None = None  # created for the first expression
 
     def begin(self) -> None:
         """Begin an attempt of the write, with a new allowance for expressions."""
-        self._allowance.left = EVALUATED_AT_ONCE
+        self._allowance = None
 
     def add_value(self, evaluation: LongEvaluation, value: Any) -> None:
         self._evaluated[evaluation.key] = value
@@ -99,6 +100,10 @@ class WebhookAnswers:
         if self._evaluated and (key := _key_of(what, names)) in self._evaluated:
             known: T = self._evaluated[key]
             return known
+        from kschedd.cel.allowance import Allowance, AllowanceSpent, limited_to  # most clusters have no expressions
+
+        if self._allowance is None:
+            self._allowance = Allowance(EVALUATED_AT_ONCE)
         try:
             with limited_to(self._allowance):
                 return work()

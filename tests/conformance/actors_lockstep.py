@@ -66,6 +66,11 @@ class TraceStore:
     def shown(self) -> int:
         return self.log.shown
 
+    @property
+    def reviews(self) -> bool:
+        """False: no policies or webhooks judge the writes of a trace."""
+        return False
+
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:
         return self.log.watch(kinds, self.version if since_version is None else since_version)
 

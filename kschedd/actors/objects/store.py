@@ -174,7 +174,7 @@ class StoreActor:
     _inbox: trio.MemoryReceiveChannel[Message]
     _journal: "trio.MemorySendChannel[Commit] | None" = None
     _kept: "trio.MemoryReceiveChannel[Outcome] | None" = None
-    # In order of creation. a watch ends when its user drops it
+    # in order of creation; a watch ends when its user drops it
     _watches: list[weakref.ref[Watch]] = attrs.field(factory=list, init=False)
     _ending: bool = attrs.field(default=False, init=False)
     _log: Cursor = attrs.field(init=False)  # without a journal: log position up to which watchers were notified
