@@ -62,11 +62,26 @@ class WebhookAnswer:
 
 
 @attrs.frozen(eq=False)
+class EvaluationResult:
+    """The value of an evaluation, or the exception that ended it."""
+
+    value: Any = None
+    failure: Exception | None = None
+
+
+@attrs.frozen(eq=False)
 class LongEvaluation:
     """The evaluation of expressions that cost more than the allowance. `work` depends only on its own values."""
 
     key: str
     work: Callable[[], Any]
+
+    def run(self) -> EvaluationResult:
+        """Evaluate the expressions, in any thread."""
+        try:
+            return EvaluationResult(self.work())
+        except Exception as failure:  # raised again in the repeated write
+            return EvaluationResult(failure=failure)
 
 
 class WebhooksNeeded(Exception):
@@ -82,23 +97,26 @@ class WebhookAnswers:
 
     def __init__(self) -> None:
         self._known: dict[str, WebhookAnswer] = {}
-        self._evaluated: dict[str, Any] = {}
+        self._evaluated: dict[str, EvaluationResult] = {}
         self._allowance: Allowance | None = None  # created for the first expression
 
     def begin(self) -> None:
         """Begin an attempt of the write, with a new allowance for expressions."""
         self._allowance = None
 
-    def add_value(self, evaluation: LongEvaluation, value: Any) -> None:
-        self._evaluated[evaluation.key] = value
+    def add_result(self, evaluation: LongEvaluation, result: EvaluationResult) -> None:
+        self._evaluated[evaluation.key] = result
 
     def evaluated(self, what: Sequence[str], names: Mapping[str, Any], work: Callable[[], T]) -> T:
         """Return the result of `work`, which evaluates the expressions `what` for these variables.
 
-        Raises WebhooksNeeded if the expressions cost more than the allowance.
+        Raises the exceptions of `work`, and WebhooksNeeded if the expressions cost more than the allowance.
         """
-        if self._evaluated and (key := _key_of(what, names)) in self._evaluated:
-            known: T = self._evaluated[key]
+        result = self._evaluated.get(_key_of(what, names)) if self._evaluated else None
+        if result is not None:
+            if result.failure is not None:
+                raise result.failure
+            known: T = result.value
             return known
         from kschedd.cel.allowance import Allowance, AllowanceSpent, limited_to  # most clusters have no expressions
 

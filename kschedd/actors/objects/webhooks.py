@@ -48,8 +48,7 @@ class WebhookThreads:
 
         async def one(call: WebhookCall | LongEvaluation) -> None:
             if isinstance(call, LongEvaluation):
-                work = call.work
-                answers.add_value(call, await trio.to_thread.run_sync(work, limiter=of_evaluations))
+                answers.add_result(call, await trio.to_thread.run_sync(call.run, limiter=of_evaluations))
             else:
                 answers.add(call, await trio.to_thread.run_sync(send, call, limiter=of_calls, abandon_on_cancel=True))
 

@@ -39,9 +39,10 @@ class Reviewing:
         self._webhooks = Webhooks(cluster, _full_access)
 
     def forget(self) -> None:
-        """Drop the compiled policies, because the emulated Kubernetes version has changed."""
+        """Drop the compiled expressions, because the emulated Kubernetes version has changed."""
         self._validating.forget()
         self._mutating.forget()
+        self._webhooks.forget()
 
     def mutated(
         self,

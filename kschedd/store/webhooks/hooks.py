@@ -21,9 +21,9 @@ from kschedd.api.selecting.selectors import SelectorError
 from kschedd.cel.functions.authorizer import Judge
 from kschedd.registry.defaults import default_typed
 from kschedd.store.awaited import WebhookAnswer, WebhookAnswers, WebhookCall, evaluated
-from kschedd.store.errors import ApiError, BadPatch, Forbidden, WebhookDenied, WebhookFailed
+from kschedd.store.errors import BadPatch, Forbidden, WebhookDenied, WebhookFailed
 from kschedd.store.patches.json_patch import json_patch
-from kschedd.store.policies.compiled import Composition, PolicyFailure, compiled, conditions_met
+from kschedd.store.policies.compiled import Composition, Expression, PolicyFailure, compiled, conditions_met
 from kschedd.store.policies.environment import request_names
 from kschedd.store.policies.params import PolicyCluster
 from kschedd.store.policies.patching import patch_failure
@@ -43,6 +43,7 @@ VALIDATING: Final = "ValidatingWebhookConfiguration"
 _WITHOUT_EFFECTS: Final = ("None", "NoneOnDryRun")
 _DEFAULT_TIMEOUT_S: Final = 10
 _VERSION: Final = "v1"
+_MOST_CONDITIONS: Final = 1_000  # compiled conditions in the cache
 
 
 @attrs.frozen(eq=False)
@@ -81,7 +82,12 @@ class Webhooks:
     def __init__(self, cluster: PolicyCluster, judge: Judge) -> None:
         self._cluster = cluster
         self._judge = judge
-        self._conditions: dict[str, Any] = {}  # compiled match conditions, by their text
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the compiled match conditions, because the version of Kubernetes has changed."""
+        self._composition: Composition | None = None
+        self._conditions: dict[str, Expression] = {}  # compiled match conditions, by their text
 
     def validate(self, reviewed: Reviewed, access: HookAccess) -> None:
         """Raise WebhookDenied or WebhookFailed if a validating webhook rejects the write, or cannot be called."""
@@ -151,8 +157,6 @@ class Webhooks:
                 return None
         except SelectorError as fault:
             raise WebhookFailed(str(fault)) from None
-        except ApiError:
-            raise
         exact = raw.get("matchPolicy") == "Exact"
         resources = [reviewed.resource, *(() if exact else reviewed.equivalents)]
         matched = next(
@@ -167,23 +171,28 @@ class Webhooks:
         stated = hook.raw.get("matchConditions") or ()
         if not stated:
             return True
-        composition = Composition(self._cluster.features, params=False)
-        environment = composition.environment()
-        conditions = []
-        for each in stated:
-            text = each["expression"].strip()
-            known = self._conditions.get(text)
-            if known is None:
-                known = self._conditions[text] = compiled(text, environment, ("bool",))
-            conditions.append((each["name"], known))
+        if self._composition is None:
+            self._composition = Composition(self._cluster.features, params=False)
+        composition, texts = self._composition, [each["expression"].strip() for each in stated]
+        conditions = [
+            (each["name"], self._condition(composition, text)) for each, text in zip(stated, texts, strict=True)
+        ]
         names = request_names(reviewed, hook.matched, None, None, self._judge)
         try:
             met = partial(conditions_met, composition, conditions, names)
-            return evaluated(answers, [text for text, _ in conditions], names, met)
+            return evaluated(answers, texts, names, met)
         except PolicyFailure as failure:
             if hook.ignores:
                 return False
             raise Forbidden(reviewed.kind.name, reviewed.shown_name, str(failure)) from None
+
+    def _condition(self, composition: Composition, text: str) -> Expression:
+        known = self._conditions.get(text)
+        if known is None:
+            if len(self._conditions) >= _MOST_CONDITIONS:
+                self._conditions.clear()
+            known = self._conditions[text] = compiled(text, composition.environment(), ("bool",))
+        return known
 
     # -- calls ------------------------------------------------------------------------------------------------
 

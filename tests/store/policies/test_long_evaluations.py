@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.store.awaited import EVALUATED_AT_ONCE, LongEvaluation, WebhookAnswers, WebhooksNeeded
+from kschedd.store.awaited import EVALUATED_AT_ONCE, LongEvaluation, WebhookAnswer, WebhookAnswers, WebhooksNeeded
 from kschedd.store.errors import ApiError, PolicyDenied
 from kschedd.store.store import Store
 from tests.store.manifests import Clock
@@ -33,7 +33,7 @@ def written(store: Store, raw: dict[str, Any]) -> tuple[str, int]:
             assert store.version == before
             for call in needed.calls:
                 assert isinstance(call, LongEvaluation)
-                answers.add_value(call, call.work())
+                answers.add_result(call, call.run())
                 evaluations += 1
         except ApiError as refused:
             return str(refused), evaluations
@@ -92,3 +92,51 @@ def test_long_mutations_and_conditions_are_evaluated_outside_the_store() -> None
     assert written(store, config_map()) == ("", 2)
     found = store.get("ConfigMap", "default", "c")
     assert found.raw["data"] == {"sum": "1"}
+
+
+def test_a_condition_that_fails_outside_the_store_rejects_the_write_as_inside() -> None:
+    spec = {
+        "matchConstraints": {"resourceRules": [CONFIG_MAPS]},
+        "matchConditions": [{"name": "long", "expression": loop(6, "v0 < 10")}],
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}],
+    }
+    store = Store(now=Clock())
+    store.create({"apiVersion": API, "kind": "MutatingAdmissionPolicy", "metadata": {"name": "m"}, "spec": spec})
+    bound = {"apiVersion": API, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": "m"}}
+    store.create({**bound, "spec": {"policyName": "m"}})
+    refusal, outside = written(store, config_map())
+    assert outside == 1
+    assert "operation cancelled: actual cost limit exceeded" in refusal
+    with pytest.raises(PolicyDenied) as denied:
+        store.create(config_map())
+    assert str(denied.value) == refusal
+
+
+def test_conditions_of_two_webhooks_with_one_name_are_told_apart() -> None:
+    store = Store(now=Clock())
+    for name, last in (("a", "v0 < 10"), ("b", "v0 > 10")):
+        hook = {
+            "name": f"{name}.example.com",
+            "clientConfig": {"url": f"https://{name}.example.com/"},
+            "rules": [CONFIG_MAPS],
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "matchConditions": [{"name": "same", "expression": loop(4, last)}],
+        }
+        kind = "ValidatingWebhookConfiguration"
+        store.create({"apiVersion": API, "kind": kind, "metadata": {"name": name}, "webhooks": [hook]})
+    answers, called, done = WebhookAnswers(), list[str](), False
+    while not done:
+        try:
+            with store.calling_webhooks(answers):
+                store.create(config_map())
+            done = True
+        except WebhooksNeeded as needed:
+            for call in needed.calls:
+                if isinstance(call, LongEvaluation):
+                    answers.add_result(call, call.run())
+                else:
+                    called.append(call.webhook)
+                    answers.add(call, WebhookAnswer({"allowed": True}))
+    assert called == ["a.example.com"]
