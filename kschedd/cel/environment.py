@@ -60,7 +60,7 @@ class CelEnvironment:
         return found
 
     def overloads(self, name: str) -> tuple[Overload, ...]:
-        return tuple(each for each in FUNCTIONS.get(name, ()) if each.library in self.libraries)
+        return tuple(each for each in FUNCTIONS.get(name, ()) if each.of_library in self.libraries)
 
     def type_named(self, name: str) -> Type | None:
         return self.open_type(name)

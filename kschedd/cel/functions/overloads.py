@@ -20,7 +20,7 @@ class Overload:
     run: Callable[..., Any]
     cost: Callable[..., int] | None  # computed from the arguments before the call; None: 1
     member: bool
-    library: str  # "": in every environment
+    of_library: str  # "": in every environment
     free: tuple[str, ...]  # type parameters
     cost_after: Callable[..., int] | None = None  # computed from the result
 

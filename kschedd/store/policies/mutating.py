@@ -22,6 +22,7 @@ from kschedd.cel.functions.authorizer import Judge
 from kschedd.registry.defaults import default_typed
 from kschedd.store.awaited import WebhookAnswers, evaluated
 from kschedd.store.errors import ApiError, PolicyDenied
+from kschedd.store.policies.bound import PolicyCache, bound_policies, namespace_of
 from kschedd.store.policies.compiled import (
     Composition,
     Evaluated,
@@ -102,16 +103,13 @@ class _Errors:
 
 
 class MutatingPolicies:
-    """The mutating policies of a cluster. Compiled policies are cached until the policy object changes."""
+    """The mutating policies of a cluster."""
 
     def __init__(self, cluster: PolicyCluster, judge: Judge) -> None:
         self._cluster = cluster
         self._judge = judge
-        self._compiled: dict[str, CompiledMutations] = {}
-
-    def forget(self) -> None:
-        """Drop the compiled policies, because the emulated Kubernetes version has changed."""
-        self._compiled.clear()
+        self._policies = PolicyCache(cluster, POLICY, CompiledMutations.of)
+        self.forget = self._policies.forget
 
     def mutated(
         self,
@@ -127,10 +125,7 @@ class MutatingPolicies:
         PolicyDenied, and WebhooksNeeded if `answers` lacks the result of a long evaluation.
         """
         errors = _Errors()
-        namespace = None
-        if reviewed.namespace and reviewed.kind.name != "Namespace":
-            found = self._cluster.find("Namespace", "", reviewed.namespace)
-            namespace = None if found is None else found.raw
+        namespace = namespace_of(reviewed, self._cluster)
         whole = reviewed.new
         assert whole is not None, "only creations and updates are mutated"
         for invocation in self._invocations(reviewed, errors):
@@ -155,14 +150,9 @@ class MutatingPolicies:
         return whole
 
     def _invocations(self, reviewed: Reviewed, errors: _Errors) -> list[Invocation]:
-        bindings: dict[str, list[Object]] = {}
-        for binding in self._cluster.list(BINDING):
-            bindings.setdefault(binding.spec.get("policyName") or "", []).append(binding)
         found: list[Invocation] = []
-        for name in sorted(bindings):
-            policy = self._cluster.find(POLICY, "", name)
-            if policy is not None:
-                found += self._of_policy(policy, bindings[name], reviewed, errors)
+        for policy, bindings in bound_policies(self._cluster, POLICY, BINDING):
+            found += self._of_policy(policy, bindings, reviewed, errors)
         return found
 
     def _of_policy(
@@ -185,15 +175,9 @@ class MutatingPolicies:
             except (ConfigurationError, SelectorError, ApiError) as fault:
                 errors.add(policy, binding.name, f"failed to configure binding: {fault}")
                 continue
-            known = self._known(policy)
+            known = self._policies.of(policy)
             found += [Invocation(known, binding.name, matched, param) for param in params]
         return found
-
-    def _known(self, policy: Object) -> CompiledMutations:
-        known = self._compiled.get(policy.name)
-        if known is None or known.source is not policy:
-            known = self._compiled[policy.name] = CompiledMutations.of(policy, self._cluster.features)
-        return known
 
     def _mutate(
         self,

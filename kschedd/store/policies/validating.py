@@ -16,6 +16,7 @@ from kschedd.cel.functions.authorizer import Judge
 from kschedd.cel.values import kind as kind_of_value
 from kschedd.store.awaited import WebhookAnswers, evaluated
 from kschedd.store.errors import ApiError, PolicyDenied
+from kschedd.store.policies.bound import PolicyCache, bound_policies, namespace_of
 from kschedd.store.policies.compiled import Composition, Evaluated, Expression, PolicyFailure, compiled, conditions_met
 from kschedd.store.policies.environment import BUDGET, request_names
 from kschedd.store.policies.params import ConfigurationError, PolicyCluster, collected, param_kind
@@ -91,41 +92,27 @@ class Denial:
 
 
 class ValidatingPolicies:
-    """The policies of a cluster. Compiled policies are cached until the policy object changes."""
+    """The validating policies of a cluster."""
 
     def __init__(self, cluster: PolicyCluster, judge: Judge) -> None:
         self._cluster = cluster
         self._judge = judge
-        self._compiled: dict[str, CompiledPolicy] = {}
-
-    def forget(self) -> None:
-        """Drop the compiled policies, because the version of Kubernetes has changed."""
-        self._compiled.clear()
+        self._policies = PolicyCache(cluster, POLICY, CompiledPolicy.of)
+        self.forget = self._policies.forget
 
     def validate(self, reviewed: Reviewed, warn: Callable[[str], None], answers: WebhookAnswers | None = None) -> None:
         """Raise PolicyDenied if a policy rejects the write; pass the messages of bindings that only warn to `warn`.
 
         Raises WebhooksNeeded if `answers` lacks the result of a long evaluation.
         """
-        bindings: dict[str, list[Object]] = {}
-        for binding in self._cluster.list(BINDING):
-            bindings.setdefault(binding.spec.get("policyName") or "", []).append(binding)
         denied: list[tuple[str, Denial]] = []
-        for name in sorted(bindings):
-            policy = self._cluster.find(POLICY, "", name)
-            if policy is not None:
-                denied += self._by_policy(self._known(policy), bindings[name], reviewed, warn, answers)
+        for policy, bindings in bound_policies(self._cluster, POLICY, BINDING):
+            denied += self._by_policy(self._policies.of(policy), bindings, reviewed, warn, answers)
         if denied:
             message, denial = denied[0]
             reason = denial.reason or "Invalid"
             code = _CODES.get(reason, 422)
             raise PolicyDenied(reviewed.kind.name, reviewed.shown_name, message, reason, code, (message,))
-
-    def _known(self, policy: Object) -> CompiledPolicy:
-        known = self._compiled.get(policy.name)
-        if known is None or known.source is not policy:
-            known = self._compiled[policy.name] = CompiledPolicy.of(policy, self._cluster.features)
-        return known
 
     def _by_policy(
         self,
@@ -157,10 +144,7 @@ class ValidatingPolicies:
                 if policy.fails:
                     denied.append((f"{before}failed to configure binding: {fault}", Denial("")))
                 continue
-            namespace = None
-            if reviewed.namespace and reviewed.kind.name != "Namespace":
-                found = self._cluster.find("Namespace", "", reviewed.namespace)
-                namespace = None if found is None else found.raw
+            namespace = namespace_of(reviewed, self._cluster)
             actions = binding.spec.get("validationActions") or ()
             for param in params:
                 names = request_names(reviewed, matched, param, namespace, self._judge)
