@@ -196,7 +196,7 @@ class CauseMethods(Methods):
             try:
                 if manifests:
                     self._apply(cluster, manifests, given_up)
-                if stop is not None:  # stop again, because a fork does not copy the stop
+                if stop is not None:  # a fork runs when it is created; show it as stopped
                     cluster.engine.driver.debugger.stop = attrs.evolve(stop, point=None)
                 return examine(cluster.engine, given_up)
             finally:

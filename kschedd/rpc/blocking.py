@@ -112,7 +112,8 @@ class BlockingClient:
     """A connection to the daemon at `path` (see `endpoints`; default: `default_socket_path()`), open until `close`.
 
     `timeout` is the time limit of a call in seconds, or None. `output` is the file descriptor of the pipe to which the
-    caller writes items. If the pipe has no reader any more, waiting for the next item raises BrokenPipeError. Raises
+    caller writes the items of a stream. When the reader of this pipe has exited, the wait for the next item raises
+    BrokenPipeError. Raises
     NoDaemonError if no daemon answers, and SocketPathError if the path cannot be used.
     """
 

@@ -103,7 +103,7 @@ class Importer:
         return typed_pod(raw, signature, raw["spec"].get("nodeName") or "")
 
     def _note_likeness(self, raw: Raw, likeness: Hashable, obj: Object) -> None:
-        """Record the object's likeness if validation did not change the object."""
+        """Remember the object as a pattern for like objects if validation did not change it."""
         meta, annotations = raw["metadata"], raw["metadata"].get("annotations") or _NO_ANNOTATIONS
         if not meta.get("uid") or any(map(is_about_spec, annotations)):
             return

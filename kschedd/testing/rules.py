@@ -8,9 +8,9 @@ A plugin runs in random clusters and must behave as its attributes declare.
     def test_my_plugin_keeps(rule):
         check(rule, MyPlugin)
 
-The description of each attribute contains its rule (`kschedd.framework.fast_path`, `kschedd.framework.interface`). A
-rule about an attribute that the plugin does not have passes. A failure message contains the plugin, the rule and the
-seed; the same seed reproduces the failure.
+The description of each attribute contains its rule (`kschedd.framework.fast_path`, `kschedd.framework.interface`). If
+the plugin does not have the attribute of a rule, its check passes. A failure message contains the plugin, the rule and
+the seed; the same seed reproduces the failure.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -40,8 +40,8 @@ def add_kube_version_flag(parser: Any) -> None:
         "--ties",
         choices=("release", "random"),
         default="release",
-        help="selection among equally good nodes: as the release does (random before 1.35, the first of a "
-        "heap since then), or always random by --seed (release)",
+        help="how to choose among equally good nodes: release, as kube-scheduler of --kube-version (before 1.35 "
+        "at random, since then the first of a heap), or random, with --seed (release)",
     )
 
 

@@ -131,7 +131,7 @@ class Rules:
     gone_victims_evicted: bool = rule(
         "DefaultPreemption",
         "1.35",
-        "a preemption whose victims are already deleted does not fail: the preemptor waits for an event",
+        "if all victims of a preemption are already deleted, it succeeds, and the preemptor waits for an event",
     )
     bound_nominees_wake_none: bool = rule(
         "scheduling queue",

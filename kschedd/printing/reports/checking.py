@@ -39,7 +39,7 @@ class UnplacedPod:
 
 @attrs.frozen
 class CauseOfSome:
-    """Pods with a common cause, or workloads for which no pods could be created. The first of them has the remedy."""
+    """Pods with a common cause, or workloads for which no pods could be created. The first pod has the remedy."""
 
     those: Sequence[UnplacedPod]
 

@@ -39,7 +39,7 @@ def is_different(diff: Raw) -> bool:
 
 
 def without_place(diff: Raw) -> list[Raw]:
-    """Return the pods without a node that had one before or are new."""
+    """Return the pods that have no node now, and that had one before or did not exist."""
     return [pod for pod in diff["pods"] if pod["change"] == "pending"]
 
 

@@ -2,8 +2,8 @@
 
 If a victim was deleted meanwhile, it is treated as evicted. If the write of a victim's condition or its deletion is
 rejected, the other victims are not evicted: kube-scheduler cancels the remaining writes and retries the preemptor. If
-every victim was already deleted, no deletion event requeues the preemptor. Up to 1.34, the preemptor is therefore
-requeued immediately. With the rule gone_victims_evicted the preemptor is not requeued.
+every victim was already deleted, no deletion event requeues the preemptor. 1.34 and older releases therefore requeue it
+immediately; 1.35 and newer ones leave it in the queue (rule `gone_victims_evicted`).
 
 Source: Kubernetes v1.34.1, scheduler/framework/preemption/preemption.go (prepareCandidateAsync); v1.35 (PreemptPod).
 This module does no I/O: the caller passes the write function and the pod lookup. Owns nothing.
