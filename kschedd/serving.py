@@ -28,7 +28,9 @@ from kschedd.apiserver.catalogue.version import ServedVersion
 from kschedd.apiserver.serving import HttpFace, http_face
 from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.event_expiry import EventExpiry
 from kschedd.controllers.parts import without_parts
+from kschedd.controllers.running.controller import Controller
 from kschedd.daemon import cluster_actors
 from kschedd.dumps.loading import Prepared
 from kschedd.errors import KscheddError
@@ -163,7 +165,7 @@ async def _serve(
             remote_cluster = await opened.enter_async_context(scheduled)
         actors = cluster_actors(
             config,
-            controllers=without_parts(embedded_controllers(options=options.controller_options), options.without),
+            controllers=_controllers(options),
             state=_state_options(options, config, admission, state, mark, dump, clock),
             registry=registry,
             seed=random.SystemRandom().getrandbits(32) if options.seed is None else options.seed,
@@ -203,6 +205,13 @@ async def _serve(
         )
         running = _Running(orders, cluster, daemon, server, remote, face, reloading, telemetry, mirror, remote_cluster)
         await running.run(listener, partial(task_status.started, path))
+
+
+def _controllers(options: DaemonOptions) -> list[Controller]:
+    found = embedded_controllers(options=options.controller_options, detailed_events=True)
+    # kube-apiserver lets Events expire, whichever program runs the controllers
+    expiry = [EventExpiry()] if options.mirror is None else []
+    return [*without_parts(found, options.without), *expiry]
 
 
 def _state_options(

@@ -165,7 +165,8 @@ class VirtualCluster(OwnersAtHand):
 
     `on_decision` is called with every attempt. `on_result` is called with the attempt's result before the result is
     applied. The cluster begins at `start_s` (seconds since the epoch). A cluster without `controlled` has no
-    controllers. With `resumed`, the cluster continues from that snapshot; the other parameters must then be absent.
+    controllers. With `detailed_events`, its controllers record the pods that they create and delete. With `resumed`,
+    the cluster continues from that snapshot; the other parameters must then be absent.
     """
 
     def __init__(
@@ -180,11 +181,13 @@ class VirtualCluster(OwnersAtHand):
         resumed: ClusterSnapshot | None = None,
         start_s: float | None = None,
         controlled: bool = True,
+        detailed_events: bool = False,
     ) -> None:
         log = Log()
         self._controllers: Sequence[Controller]
         if resumed is None:
-            self._controllers = embedded_controllers(options=options) if controlled else ()
+            made = embedded_controllers(options=options, detailed_events=detailed_events) if controlled else ()
+            self._controllers = made
             self.seed = seed
         else:
             self._controllers = [*(state.controller for state in resumed.controllers), *resumed.fresh]

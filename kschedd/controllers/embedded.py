@@ -31,10 +31,13 @@ from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.controllers.workloads.statefulsets import StatefulSets
 
 
-def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOptions | None = None) -> list[Controller]:
+def embedded_controllers(
+    provision_delay_s: float = 1.0, options: ControllerOptions | None = None, *, detailed_events: bool = False
+) -> list[Controller]:
     """Return new controllers.
 
-    `provision_delay_s` is the provisioning time for StorageClasses that do not specify one.
+    `provision_delay_s` is the provisioning time for StorageClasses that do not specify one. With `detailed_events`,
+    workload controllers also record each pod that they create or delete, for a cluster whose Events people read.
     """
     options = options or ControllerOptions()
     return [
@@ -46,12 +49,12 @@ def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOpti
         NodeTaints(),
         NodeLifecycle(options.lifecycle),
         TaintEviction(),
-        Deployments(),
-        ReplicaSets(),
-        DaemonSets(),
-        StatefulSets(),
+        Deployments(detailed_events=detailed_events),
+        ReplicaSets(detailed_events=detailed_events),
+        DaemonSets(detailed_events=detailed_events),
+        StatefulSets(detailed_events=detailed_events),
         CronJobs(),
-        Jobs(),
+        Jobs(detailed_events=detailed_events),
         TTLAfterFinished(),
         Kubelets(),
         Disruption(),

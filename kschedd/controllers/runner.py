@@ -11,6 +11,7 @@ from typing import Protocol
 import attrs
 
 from kschedd.controllers.copies import copy_of
+from kschedd.controllers.event_expiry import EventExpiry
 from kschedd.controllers.jobs.cronjobs import CronJobs
 from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.running.turns import concerned, concerning, take_turn
@@ -79,11 +80,11 @@ class ControllerRunner:
 
     @property
     def next_work(self) -> float | None:
-        """The earliest deadline of the controllers without CronJobs, which always have a deadline; or None."""
+        """The earliest deadline of the controllers without CronJobs and the expiry of Events; or None."""
         others = [
             at
             for controller, at in zip(self._controllers, self._deadlines, strict=True)
-            if not isinstance(controller, CronJobs)
+            if not isinstance(controller, CronJobs | EventExpiry)
         ]
         return _finite(min(others, default=math.inf))
 

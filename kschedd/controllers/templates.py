@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.schemas.schema import Fields, ListOf, MapOf, Schema, type_named
+from kschedd.store.cluster_api import ClusterReader
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -100,6 +101,15 @@ def controller_uid(obj: Object) -> str:
     """Return the uid of the object's controller; "" if it has none."""
     reference = controller_of(obj)
     return "" if reference is None else reference.get("uid") or ""
+
+
+def controller_in(view: ClusterReader, obj: Object) -> Object | None:
+    """Return the object's controller; None if it has none, or its controller does not exist any more."""
+    reference = controller_of(obj)
+    if reference is None:
+        return None
+    found = view.find(reference["kind"], obj.namespace, reference["name"])
+    return found if found is not None and found.uid == reference["uid"] else None
 
 
 def pod_from_template(owner: Object, template: Raw) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from kschedd.api.objects import Object
 from kschedd.api.text.times import seconds, stamp
 from kschedd.controllers.jobs.cron_times import due_time, next_time
 from kschedd.controllers.jobs.sync import is_finished
-from kschedd.controllers.object_events import object_event
+from kschedd.controllers.object_events import EventRecorder
 from kschedd.controllers.running.controller import View
 from kschedd.controllers.running.timers import Timers
-from kschedd.controllers.templates import controller_reference, controller_uid
+from kschedd.controllers.templates import controller_in, controller_reference, controller_uid
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.objects.log import DELETED, WatchEvent
@@ -42,6 +42,7 @@ class CronJobs:
     def __init__(self) -> None:
         self._due: Timers[Key] = Timers()
         self._reported: dict[Key, str] = {}  # the last warning written for each CronJob
+        self._events = EventRecorder(COMPONENT)
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -71,7 +72,7 @@ class CronJobs:
         if cron_job is None:
             return []
         jobs = [job for job in view.owned_by(cron_job.uid) if job.kind == "Job" and controller_uid(job) == cron_job.uid]
-        sync = _Sync(cron_job, jobs, view, now, self._reported)
+        sync = _Sync(cron_job, jobs, view, now, self._reported, self._events)
         writes = sync.run()
         key = (namespace, name)
         if sync.again_at is None:
@@ -79,6 +80,11 @@ class CronJobs:
         else:
             self._due.set(key, max(sync.again_at, now))
         return writes
+
+    def on_performed(self, write: Write, obj: Object, view: View, now: float) -> Sequence[Write]:
+        """Record the creation of a Job."""
+        owner = controller_in(view, obj) if isinstance(write, Create) and obj.kind == "Job" else None
+        return () if owner is None else self._events.event(owner, "SuccessfulCreate", f"Created job {obj.name}", now)
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Write an event if a Job was rejected, and retry later."""
@@ -94,20 +100,27 @@ class CronJobs:
         if self._reported.get(key) == why:
             return []
         self._reported[key] = why
-        return [object_event(cron_job, "FailedCreate", why, COMPONENT, now, warning=True)]
+        return self._events.event(cron_job, "FailedCreate", why, now, warning=True)
 
 
 class _Sync:
     """One sync of a CronJob and its Jobs; `again_at` is the time of the next sync (None: only after a change)."""
 
     def __init__(
-        self, cron_job: Object, jobs: Sequence[Object], view: View, now: float, reported: dict[Key, str]
+        self,
+        cron_job: Object,
+        jobs: Sequence[Object],
+        view: View,
+        now: float,
+        reported: dict[Key, str],
+        events: EventRecorder,
     ) -> None:
         self._cron_job = cron_job
         self._jobs = jobs
         self._view = view
         self._now = now
         self._reported = reported
+        self._events = events
         self._writes: list[Write] = []
         self._active: list[Mapping[str, Any]] = list(cron_job.status.get("active") or ())
         self._status: dict[str, Any] = {}
@@ -230,7 +243,6 @@ class _Sync:
         if policy == "Replace":
             self._replace()
         self._writes.append(Create(self._job(name, at)))
-        self._note("SuccessfulCreate", f"Created job {name}")
 
     def _skip(self, at: float) -> None:
         """Write an Event, once per scheduled time, that the previous Job is still running."""
@@ -286,13 +298,13 @@ class _Sync:
         return self._cron_job.namespace, self._cron_job.name
 
     def _note(self, reason: str, message: str) -> None:
-        self._writes.append(object_event(self._cron_job, reason, message, COMPONENT, self._now))
+        self._writes += self._events.event(self._cron_job, reason, message, self._now)
 
     def _warn(self, reason: str, message: str) -> None:
         """Write a warning Event, unless it equals the previous one."""
         if self._reported.get(self._key) != message:
             self._reported[self._key] = message
-            self._writes.append(object_event(self._cron_job, reason, message, COMPONENT, self._now, warning=True))
+            self._writes += self._events.event(self._cron_job, reason, message, self._now, warning=True)
 
 
 def _job_name(cron_job: Object, at: float) -> str:

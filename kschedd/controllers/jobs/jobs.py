@@ -20,7 +20,7 @@ from kschedd.controllers.jobs.job_pods import TRACKING, is_tracked, untracked
 from kschedd.controllers.jobs.job_tally import JobTally, JobTerms
 from kschedd.controllers.jobs.pod_backoff import PodBackoff
 from kschedd.controllers.jobs.sync import JobSync, is_finished, syncing
-from kschedd.controllers.object_events import FailedCreations, object_event
+from kschedd.controllers.object_events import EventRecorder
 from kschedd.controllers.running.controller import InSteps, Reconciling, View, of_each
 from kschedd.controllers.running.derived import Derived
 from kschedd.controllers.running.timers import Timers
@@ -43,7 +43,7 @@ class Jobs(InSteps):
     name: Final = "jobs"
     kinds: Final = frozenset(("Job", "Pod"))
 
-    def __init__(self) -> None:
+    def __init__(self, *, detailed_events: bool = False) -> None:
         self._later: Timers[Key] = Timers()
         self._retry: Timers[Key] = Timers()  # retries of rejected pods
         self._refused = CreateBackoff(self._retry)
@@ -51,7 +51,7 @@ class Jobs(InSteps):
         self._selectors = Derived(_selector)
         self._tallies: Tallies[JobTally] = Tallies(("Job",))
         self._backoff: dict[str, PodBackoff] = {}  # by uid of the Job
-        self._failed = FailedCreations(COMPONENT)
+        self._events = EventRecorder(COMPONENT, detailed=detailed_events)
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -123,7 +123,6 @@ class Jobs(InSteps):
         self._later.clear(key)
         self._retry.clear(key)
         self._refused.clear(key)
-        self._failed.forget(key)
         self._backoff.pop(job.uid, None)
         self._selectors.forget(job)
 
@@ -159,7 +158,10 @@ class Jobs(InSteps):
             self._later.set(key, max(now, done.again_at))
         if done.listed is not None or done.flushed is not None:
             self._backoff[job.uid] = done.backoff
-        return (yield from _writes(job, done, now))
+        writes = yield from _writes(job, done)
+        for warning, reason, message in done.events:
+            writes += self._events.event(job, reason, message, now, warning=warning)
+        return writes
 
     def _pods_of(
         self, job: Object, selector: LabelSelector | None, view: View, now: float
@@ -185,6 +187,10 @@ class Jobs(InSteps):
             writes.append(patch_of(obj, adoption, exactly=True))
         return writes
 
+    def on_performed(self, write: Write, obj: Object, view: View, now: float) -> Sequence[Write]:
+        """Record the creation or deletion of a pod."""
+        return self._events.of_pod(write, obj, view, now)
+
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Write an event if a pod was rejected, and retry with exponential backoff."""
         if not isinstance(write, Create) or isinstance(error, NotFound) or write.raw.get("kind") != "Pod":
@@ -194,7 +200,9 @@ class Jobs(InSteps):
         self._later.set(key, now)  # the next sync counts the active pods again
         self._refused.refused(key, now)
         job = view.find(*key)
-        return [] if job is None else self._failed.events(job, error, now, f"Error creating: {error}")
+        if job is None:
+            return []
+        return self._events.failure(job, error, now, "FailedCreate", f"Error creating: {error}")
 
 
 def _selector(job: Object) -> LabelSelector | None:
@@ -244,7 +252,7 @@ def _deletion(pod: Pod) -> list[Write]:
     return [Delete("Pod", pod.namespace, pod.name, pod.uid)]
 
 
-def _writes(job: Object, done: JobSync, now: float) -> Reconciling:
+def _writes(job: Object, done: JobSync) -> Reconciling:
     """Return the writes of a sync in upstream's order.
 
     The order is: pods, first status, finalizers of counted pods, second status.
@@ -257,9 +265,6 @@ def _writes(job: Object, done: JobSync, now: float) -> Reconciling:
     writes += yield from of_each(done.counted, lambda pod: [untracked(pod)])
     if done.flushed is not None:
         writes.append(status_of(job, status_change(done.listed or job.status, done.flushed)))
-    writes += [
-        object_event(job, reason, message, COMPONENT, now, warning=warning) for warning, reason, message in done.events
-    ]
     return writes
 
 

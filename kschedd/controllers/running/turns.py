@@ -10,12 +10,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import kind_of
+from kschedd.controllers.object_events import again
 from kschedd.controllers.running.controller import Controller, Reconciling, View
 from kschedd.errors import without_traceback
 from kschedd.object_faults import ObjectRef
 from kschedd.store.cluster_api import ClusterWriter, perform
-from kschedd.store.errors import ApiError
+from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
 from kschedd.values import run_steps
@@ -92,14 +94,20 @@ def _perform_all(
     controller: Controller, writes: Sequence[Write], store: ClusterWriter, now: float, rounds: int = _ROUNDS
 ) -> Generator[None, None, int]:
     done = 0
+    on_performed: Callable[[Write, Object, View, float], Sequence[Write]] | None
+    on_performed = getattr(controller, "on_performed", None)
     for write in writes:
         yield
         try:
-            perform(store, write)
+            made = perform(store, write)
             done += 1
+            if on_performed is not None and (events := on_performed(write, made, store, now)):
+                done += yield from _perform_all(controller, events, store, now, 0)
         except ApiError as error:
-            if subject(write).kind == "Event":
-                continue  # a rejected Event is dropped, as in client-go
+            if subject(write).kind == "Event":  # a rejected Event is dropped, as in client-go
+                whole = again(write) if isinstance(error, NotFound) else None
+                done += yield from _perform_all(controller, () if whole is None else (whole,), store, now, 0)
+                continue
             if not rounds:
                 endless = RuntimeError(f"refused {_ROUNDS} times in a row: {error}")
                 controller.faults.note(subject(write), partial(_again, write), endless, now, "write")

@@ -17,7 +17,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.object_events import FailedCreations
+from kschedd.controllers.object_events import EventRecorder
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.derived import Derived
 from kschedd.controllers.running.timers import Timers
@@ -64,10 +64,10 @@ class DaemonSets(InSteps):
     name: Final = "daemonsets"
     kinds: Final = frozenset(("DaemonSet", "ControllerRevision", "Pod", "Node"))
 
-    def __init__(self) -> None:
+    def __init__(self, *, detailed_events: bool = False) -> None:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
-        self._failed = FailedCreations("daemonset-controller")
+        self._events = EventRecorder("daemonset-controller", detailed=detailed_events)
         self._pods = Ownership(("DaemonSet",), "Pod")
         self._revisions = Ownership(("DaemonSet",), "ControllerRevision")
         self._delays: dict[tuple[str, int], FailureBackoff[str]] = {}  # by uid and generation of the DaemonSet
@@ -114,7 +114,6 @@ class DaemonSets(InSteps):
         if daemon_set is None:
             self._later.clear(key)
             self._backoff.clear(key)
-            self._failed.forget(key)
             return []
         return [] if daemon_set.deleting else (yield from self._sync(daemon_set, view, now))
 
@@ -262,6 +261,10 @@ class DaemonSets(InSteps):
 
     # --- rejections ---------------------------------------------------------------------------------------------------
 
+    def on_performed(self, write: Write, obj: Object, view: View, now: float) -> Sequence[Write]:
+        """Record the creation or deletion of a pod."""
+        return self._events.of_pod(write, obj, view, now)
+
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Retry rejected pods later; if the name of a revision is in use, compute another hash."""
         index = self._pods if isinstance(write, Patch) and write.kind == "Pod" else self._revisions
@@ -274,7 +277,9 @@ class DaemonSets(InSteps):
         daemon_set = view.find(*key)
         if write.raw["kind"] == "Pod":
             self._backoff.refused(key, now)
-            return [] if daemon_set is None else self._failed.events(daemon_set, error, now, f"Error creating: {error}")
+            if daemon_set is None:
+                return []
+            return self._events.failure(daemon_set, error, now, "FailedCreate", f"Error creating: {error}")
         present = view.find("ControllerRevision", meta["namespace"], meta["name"])
         if daemon_set and present and self._compared.equal_to(daemon_set, [present]) and not present.owner:
             return []  # it will be adopted

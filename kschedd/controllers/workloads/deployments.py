@@ -10,10 +10,11 @@ from typing import Final
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.controllers.object_events import EventRecorder
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.derived import Derived
 from kschedd.controllers.running.timers import Timers
-from kschedd.controllers.templates import controller_uid
+from kschedd.controllers.templates import controller_in, controller_uid
 from kschedd.controllers.workloads.deployment_sets import (
     DESIRED,
     REVISION,
@@ -32,19 +33,20 @@ from kschedd.controllers.workloads.deployment_status import counts_of, deploymen
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.rollout import Replicas, proportioned, scale_down, scale_up
 from kschedd.object_faults import FaultLedger
-from kschedd.store.errors import AlreadyExists, ApiError
+from kschedd.store.errors import AlreadyExists, ApiError, NotFound
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.writes import Create, Delete, Write, patch_of, status_of, status_write
+from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_of, status_write
 
 
 class Deployments(InSteps):
     name: Final = "deployments"
     kinds: Final = frozenset(("Deployment", "ReplicaSet", "Pod"))
 
-    def __init__(self) -> None:
+    def __init__(self, *, detailed_events: bool = False) -> None:
         self._later: Timers[Key] = Timers()
         self._sets = Ownership(("Deployment",), "ReplicaSet")
         self._templates = Derived(compared_template)
+        self._events = EventRecorder("deployment-controller", detailed=detailed_events)
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -198,15 +200,32 @@ class Deployments(InSteps):
         idle = [rs for rs in surplus if not size_of(rs) and not status_int(rs, "replicas") and _is_observed(rs)]
         return [Delete("ReplicaSet", rs.namespace, rs.name, rs.uid) for rs in idle]
 
+    def on_performed(self, write: Write, obj: Object, view: View, now: float) -> Sequence[Write]:
+        """Record a new size of a ReplicaSet. Source: sync.go, getNewReplicaSet and scaleReplicaSet."""
+        if not self._events.detailed or obj.kind != "ReplicaSet" or isinstance(write, Delete):
+            return ()
+        before = size_of(write.seen) if isinstance(write, Patch) and write.seen is not None else 0
+        size = size_of(obj)
+        deployment = controller_in(view, obj) if size != before else None
+        if deployment is None:
+            return ()
+        message = f"Scaled {'up' if size > before else 'down'} replica set {obj.name} from {before} to {size}"
+        return self._events.event(deployment, "ScalingReplicaSet", message, now)
+
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """If the name belongs to another owner's ReplicaSet, increment collisionCount, which changes the hash."""
         for key in self._sets.claimants(write, error, view):
             self._later.set(key, now)
-        if not isinstance(write, Create) or not isinstance(error, AlreadyExists):
+        if not isinstance(write, Create):
             return []
         meta = write.raw["metadata"]
         owner = meta["ownerReferences"][0]
         deployment = view.find("Deployment", meta["namespace"], owner["name"])
+        if not isinstance(error, AlreadyExists):
+            if deployment is None or isinstance(error, NotFound):
+                return []
+            why = f'Failed to create new replica set "{meta["name"]}": {error}'
+            return self._events.failure(deployment, error, now, "ReplicaSetCreateError", why)
         present = view.find("ReplicaSet", meta["namespace"], meta["name"])
         if deployment is None or present is None or controller_uid(present) == deployment.uid:
             return []

@@ -17,7 +17,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.api.text.times import stamp
-from kschedd.controllers.object_events import FailedCreations
+from kschedd.controllers.object_events import EventRecorder
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import controller_uid, pod_from_template
@@ -76,10 +76,11 @@ class ReplicaSets(InSteps):
     name: Final = "replicasets"
     kinds: Final = frozenset((*_KINDS, "Pod"))
 
-    def __init__(self) -> None:
+    def __init__(self, *, detailed_events: bool = False) -> None:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
-        self._failed = {kind: FailedCreations(component) for kind, component in _COMPONENTS.items()}
+        self._events = {kind: EventRecorder(name, detailed=detailed_events) for kind, name in _COMPONENTS.items()}
+        self._detailed_events = detailed_events
         self._pods = Ownership(_KINDS, "Pod")
         self._tallies: Tallies[ReplicaTally] = Tallies(_KINDS)
         # ReplicaSets whose pods failed or were evicted soon after their creation, since pods were last created
@@ -115,7 +116,6 @@ class ReplicaSets(InSteps):
             return (yield from self._sync(replica_set, view, now))
         self._later.clear((kind, namespace, name))
         self._backoff.clear((kind, namespace, name))
-        self._failed[kind].forget((kind, namespace, name))
         self._failures.forget((kind, namespace, name))
         self._failing.discard((kind, namespace, name))
         return []
@@ -187,6 +187,11 @@ class ReplicaSets(InSteps):
             status["conditions"] = [c for c in conditions if c.get("type") != "ReplicaFailure"]
         return status
 
+    def on_performed(self, write: Write, obj: Object, view: View, now: float) -> Sequence[Write]:
+        """Record the creation or deletion of a pod."""
+        owner = obj.owner if self._detailed_events and obj.kind == "Pod" else None
+        return () if owner is None else self._events[owner.kind].of_pod(write, obj, view, now)
+
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Set the ReplicaFailure condition after a rejected pod, and retry with exponential backoff."""
         if isinstance(write, Patch) and write.kind == "Pod":
@@ -204,7 +209,8 @@ class ReplicaSets(InSteps):
             return []
         failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": str(error)}
         conditions = with_condition(replica_set.status.get("conditions"), failure, stamp(now))
-        events = self._failed[owner["kind"]].events(replica_set, error, now, f"Error creating: {error}")
+        recorder = self._events[replica_set.kind]
+        events = recorder.failure(replica_set, error, now, "FailedCreate", f"Error creating: {error}")
         return [*events, status_of(replica_set, {"conditions": conditions})]
 
 

@@ -14,9 +14,10 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.object_events import FailedCreations
+from kschedd.controllers.object_events import EventRecorder
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
+from kschedd.controllers.templates import controller_in
 from kschedd.controllers.workloads import stateful_pods
 from kschedd.controllers.workloads.backoff import CreateBackoff, Evictions, FailureBackoff, failed_soon, has_failed
 from kschedd.controllers.workloads.ownership import Key, Ownership
@@ -58,11 +59,11 @@ class StatefulSets(InSteps):
     name: Final = "statefulsets"
     kinds: Final = frozenset(("StatefulSet", "ControllerRevision", "Pod", CLAIM))
 
-    def __init__(self, *, max_unavailable_gate: bool = False) -> None:
+    def __init__(self, *, max_unavailable_gate: bool = False, detailed_events: bool = False) -> None:
         self._max_unavailable_gate = max_unavailable_gate
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
-        self._failed = FailedCreations("statefulset-controller")
+        self._events = EventRecorder("statefulset-controller", detailed=detailed_events)
         self._pods = Ownership(("StatefulSet",), "Pod")
         self._failures: FailureBackoff[tuple[str, str]] = FailureBackoff()  # by StatefulSet uid and pod name
         self._evictions = Evictions()  # by name of the pod
@@ -113,7 +114,6 @@ class StatefulSets(InSteps):
             return (yield from self._sync(workload, view, now))
         self._later.clear(key)
         self._backoff.clear(key)
-        self._failed.forget(key)
         return []
 
     def _sync(self, workload: Object, view: View, now: float) -> Reconciling:
@@ -234,6 +234,26 @@ class StatefulSets(InSteps):
         current = next((revision for revision in revisions if revision.name == name), update)
         return _Revisions(current, update)
 
+    # --- Events -------------------------------------------------------------------------------------------------------
+
+    def on_performed(self, write: Write, obj: Object, view: View, now: float) -> Sequence[Write]:
+        """Record the creation of a claim, and the creation or deletion of a pod."""
+        if not self._events.detailed or not isinstance(write, Create | Delete):
+            return ()
+        verb = "Create" if isinstance(write, Create) else "Delete"
+        if obj.kind == "Pod":
+            owner = controller_in(view, obj)
+            message = f"{verb} Pod {obj.name} in StatefulSet {owner.name} successful" if owner is not None else ""
+            return () if owner is None else self._events.event(owner, f"Successful{verb}", message, now)
+        events: list[Write] = []
+        if obj.kind == CLAIM and verb == "Create":
+            for key in self._pods.candidates(obj):
+                workload = view.find(*key)
+                if workload is not None and (pod := stateful_pods.pod_of_claim(workload, obj.name)):
+                    message = f"Create Claim {obj.name} Pod {pod} in StatefulSet {workload.name} success"
+                    events += self._events.event(workload, "SuccessfulCreate", message, now)
+        return events
+
     # --- rejections ---------------------------------------------------------------------------------------------------
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
@@ -255,18 +275,17 @@ class StatefulSets(InSteps):
                 workload = view.find(*key)
                 if workload is not None and (pod := stateful_pods.pod_of_claim(workload, claim.name)):
                     of = f"{pod} in StatefulSet {workload.name} failed error:"
-                    why = f"create Claim {claim.name} for Pod {of} {error}"
-                    events += self._failed.events(
-                        workload, error, now, why, f"create Pod {of} failed to create PVC {claim.name}: {error}"
-                    )
+                    why = f"Create Claim {claim.name} for Pod {of} {error}"
+                    pod_why = f"Create Pod {of} failed to create PVC {claim.name}: {error}"
+                    events += self._events.failure(workload, error, now, "FailedCreate", why, pod_why)
             return events
         key = ("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"])
         self._backoff.refused(key, now)
         owner = view.find(*key)
         if owner is None or isinstance(error, AlreadyExists):
             return []
-        message = f"create Pod {meta['name']} in StatefulSet {owner.name} failed error: {error}"
-        return self._failed.events(owner, error, now, message)
+        message = f"Create Pod {meta['name']} in StatefulSet {owner.name} failed error: {error}"
+        return self._events.failure(owner, error, now, "FailedCreate", message)
 
 
 def _never(ordinal: int) -> bool:

@@ -294,7 +294,7 @@ def test_a_refused_pod_is_told_once() -> None:
     cluster.store.create(raw)
     cluster.rest(20)
     why = 'pods "web-0" is forbidden: no PriorityClass with name later was found'
-    assert failures(cluster) == [("FailedCreate", f"create Pod web-0 in StatefulSet web failed error: {why}")]
+    assert failures(cluster) == [("FailedCreate", f"Create Pod web-0 in StatefulSet web failed error: {why}")]
 
 
 def test_a_pod_is_not_made_before_its_claims() -> None:
@@ -314,8 +314,8 @@ def test_a_pod_is_not_made_before_its_claims() -> None:
     cluster.rest(20)
     assert cluster.pods() == []
     (_, of_claim), (_, of_pod) = failures(cluster)
-    assert of_claim.startswith("create Claim data-web-0 for Pod web-0 in StatefulSet web failed error: ")
-    assert of_pod.startswith("create Pod web-0 in StatefulSet web failed error: failed to create PVC data-web-0: ")
+    assert of_claim.startswith("Create Claim data-web-0 for Pod web-0 in StatefulSet web failed error: ")
+    assert of_pod.startswith("Create Pod web-0 in StatefulSet web failed error: failed to create PVC data-web-0: ")
     cluster.store.delete("ResourceQuota", "default", "none")
     cluster.rest()
     assert [pod.name for pod in cluster.pods()] == ["web-0"]
