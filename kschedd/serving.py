@@ -208,7 +208,7 @@ async def _serve(
 
 
 def _controllers(options: DaemonOptions) -> list[Controller]:
-    found = embedded_controllers(options=options.controller_options, detailed_events=True)
+    found = embedded_controllers(options=options.controller_options, served=True)
     # kube-apiserver lets Events expire, whichever program runs the controllers
     expiry = [EventExpiry()] if options.mirror is None else []
     return [*without_parts(found, options.without), *expiry]

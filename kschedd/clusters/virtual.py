@@ -165,8 +165,8 @@ class VirtualCluster(OwnersAtHand):
 
     `on_decision` is called with every attempt. `on_result` is called with the attempt's result before the result is
     applied. The cluster begins at `start_s` (seconds since the epoch). A cluster without `controlled` has no
-    controllers. With `detailed_events`, its controllers record the pods that they create and delete. With `resumed`,
-    the cluster continues from that snapshot; the other parameters must then be absent.
+    controllers. With `served`, it has the controllers of a cluster that clients use (`embedded_controllers`). With
+    `resumed`, the cluster continues from that snapshot; the other parameters must then be absent.
     """
 
     def __init__(
@@ -181,12 +181,12 @@ class VirtualCluster(OwnersAtHand):
         resumed: ClusterSnapshot | None = None,
         start_s: float | None = None,
         controlled: bool = True,
-        detailed_events: bool = False,
+        served: bool = False,
     ) -> None:
         log = Log()
         self._controllers: Sequence[Controller]
         if resumed is None:
-            made = embedded_controllers(options=options, detailed_events=detailed_events) if controlled else ()
+            made = embedded_controllers(options=options, served=served) if controlled else ()
             self._controllers = made
             self.seed = seed
         else:

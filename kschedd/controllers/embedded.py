@@ -12,6 +12,7 @@ from kschedd.controllers.jobs.ttl import TTLAfterFinished
 from kschedd.controllers.kubelets.heartbeats import Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.namespaces import SystemNamespaces
+from kschedd.controllers.networking.endpoints import Endpoints
 from kschedd.controllers.nodes.cloud_nodes import CloudNodes
 from kschedd.controllers.nodes.nodelifecycle import NodeLifecycle
 from kschedd.controllers.nodes.nodetaints import NodeTaints
@@ -32,12 +33,13 @@ from kschedd.controllers.workloads.statefulsets import StatefulSets
 
 
 def embedded_controllers(
-    provision_delay_s: float = 1.0, options: ControllerOptions | None = None, *, detailed_events: bool = False
+    provision_delay_s: float = 1.0, options: ControllerOptions | None = None, *, served: bool = False
 ) -> list[Controller]:
     """Return new controllers.
 
-    `provision_delay_s` is the provisioning time for StorageClasses that do not specify one. With `detailed_events`,
-    workload controllers also record each pod that they create or delete, for a cluster whose Events people read.
+    `provision_delay_s` is the provisioning time for StorageClasses that do not specify one. With `served`, for a
+    cluster that clients use, workload controllers also record each pod that they create or delete, and Services have
+    endpoints.
     """
     options = options or ControllerOptions()
     return [
@@ -49,13 +51,14 @@ def embedded_controllers(
         NodeTaints(),
         NodeLifecycle(options.lifecycle),
         TaintEviction(),
-        Deployments(detailed_events=detailed_events),
-        ReplicaSets(detailed_events=detailed_events),
-        DaemonSets(detailed_events=detailed_events),
-        StatefulSets(detailed_events=detailed_events),
+        Deployments(detailed_events=served),
+        ReplicaSets(detailed_events=served),
+        DaemonSets(detailed_events=served),
+        StatefulSets(detailed_events=served),
         CronJobs(),
-        Jobs(detailed_events=detailed_events),
+        Jobs(detailed_events=served),
         TTLAfterFinished(),
+        *([Endpoints()] if served else ()),
         Kubelets(),
         Disruption(),
         GarbageCollector(),

@@ -126,7 +126,7 @@ class ScenarioCluster:
                 registry=self._registry,
                 options=controller_options(self._options),
                 on_decision=self._on_decision,
-                detailed_events=True,
+                served=True,
             )
             self._daemon = VirtualDaemon(self._cluster, daemon_methods)
         return self._cluster

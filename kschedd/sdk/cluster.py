@@ -144,7 +144,7 @@ class Cluster(ClusterHandle):
                 registry=registry,
                 start_s=EPOCH if time is None else time,
                 controlled=controllers,
-                detailed_events=True,
+                served=True,
             )
         )
         if isinstance(nodes, int):

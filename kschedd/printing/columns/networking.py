@@ -41,9 +41,12 @@ def _role(binding: Raw, around: RowContext) -> str:
 def _endpoints(raw: Raw, around: RowContext) -> str:
     found = []
     for subset in raw.get("subsets") or ():
+        addresses = [str(each.get("ip")) for each in subset.get("addresses") or ()]
+        if not subset.get("ports"):  # a headless Service may have no ports
+            found += addresses
         for port in subset.get("ports") or ():
-            found += [f"{each.get('ip')}:{port.get('port')}" for each in subset.get("addresses") or ()]
-    return joined(found, 3)
+            found += [f"[{ip}]:{port.get('port')}" if ":" in ip else f"{ip}:{port.get('port')}" for ip in addresses]
+    return joined(found, 3, absent="" if raw.get("subsets") else NONE)
 
 
 def _slice_ports(raw: Raw, around: RowContext) -> str:

@@ -1,0 +1,1 @@
+"""The controllers of Services: Endpoints and EndpointSlices."""

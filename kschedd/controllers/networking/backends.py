@@ -1,0 +1,181 @@
+"""The backends of a Service: addresses, ports and readiness of the pods that its selector matches.
+
+Plain functions of a Service, its pods and their nodes. Source: Kubernetes v1.37, endpointslice/utils.go,
+endpointslice/util/controller_utils.go, controller/endpoint/endpoints_controller.go, api/v1/endpoints/util.go.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.text.ip_addresses import ip_address, ip_family
+from kschedd.controllers.workloads.pod_state import ready
+
+AddressType = Literal["IPv4", "IPv6"]
+Raw = Mapping[str, Any]
+HEADLESS: Final = "service.kubernetes.io/headless"
+ZONE: Final = "topology.kubernetes.io/zone"
+MOST_ADDRESSES: Final = 1000  # of an Endpoints object
+_PORT_FIELDS: Final = ("name", "port", "protocol", "appProtocol")
+
+
+def has_own_endpoints(service: Object) -> bool:
+    """Return whether the controllers write the endpoints of the Service: it selects pods."""
+    return bool(service.spec.get("selector")) and service.spec.get("type") != "ExternalName"
+
+
+def is_headless(service: Object) -> bool:
+    return (service.spec.get("clusterIP") or "None") == "None"
+
+
+def address_types(service: Object) -> list[AddressType]:
+    """Return the families of the Service's addresses, the first one first."""
+    families: list[AddressType] = [each for each in service.spec.get("ipFamilies") or () if each in ("IPv4", "IPv6")]
+    if families:
+        return families
+    own = service.spec.get("clusterIP") or "None"
+    if own != "None":
+        return ["IPv6" if ":" in own else "IPv4"]
+    return ["IPv4", "IPv6"]
+
+
+def is_backend(pod: Pod, *, terminating: bool) -> bool:
+    """Return whether the pod belongs to the endpoints; a terminating pod only with `terminating`."""
+    if pod.finished or not (pod.status.get("podIPs") or pod.status.get("podIP")):
+        return False
+    return terminating or not pod.deletion_timestamp
+
+
+def addresses(pod: Pod, family: str) -> list[str]:
+    listed = [str(each.get("ip") or "") for each in pod.status.get("podIPs") or ()]
+    parsed = [address for text in listed if (address := ip_address(text)) is not None]
+    return [str(address) for address in parsed if ip_family(address) == (6 if family == "IPv6" else 4)]
+
+
+def ports(service: Object, pod: Pod) -> list[dict[str, Any]]:
+    """Return the ports of the Service that the pod has, with the pod's port numbers."""
+    found = []
+    for each in service.spec.get("ports") or ():
+        number = _port_number(pod, each)
+        if number is not None:
+            port = {"name": each.get("name") or "", "port": number, "protocol": each.get("protocol") or "TCP"}
+            if each.get("appProtocol"):
+                port["appProtocol"] = each["appProtocol"]
+            found.append(port)
+    return found
+
+
+def _port_number(pod: Pod, port: Raw) -> int | None:
+    target = port.get("targetPort") or port.get("port")
+    if not isinstance(target, str):
+        return target
+    spec = pod.pod_spec.raw
+    sidecars = (each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always")
+    for container in (*(spec.get("containers") or ()), *sidecars):
+        for each in container.get("ports") or ():
+            if each.get("name") == target and (each.get("protocol") or "TCP") == (port.get("protocol") or "TCP"):
+                return int(each["containerPort"])
+    return None
+
+
+def _pod_reference(pod: Pod) -> dict[str, Any]:
+    return {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+
+
+def _hostname(service: Object, pod: Pod) -> str:
+    spec = pod.pod_spec.raw
+    return str(spec.get("hostname") or "") if spec.get("subdomain") == service.name else ""
+
+
+def endpoint(service: Object, pod: Pod, node: Object | None, listed: Sequence[str]) -> dict[str, Any]:
+    """Return the pod's endpoint in an EndpointSlice; `listed` are its addresses."""
+    serving, terminating = ready(pod), bool(pod.deletion_timestamp)
+    published = bool(service.spec.get("publishNotReadyAddresses"))
+    found: dict[str, Any] = {
+        "addresses": list(listed),
+        "conditions": {
+            "ready": published or (serving and not terminating),
+            "serving": serving,
+            "terminating": terminating,
+        },
+        "targetRef": _pod_reference(pod),
+    }
+    if pod.node_name:
+        found["nodeName"] = pod.node_name
+    if isinstance(node, Node) and node.labels.get(ZONE):
+        found["zone"] = node.labels[ZONE]
+    if hostname := _hostname(service, pod):
+        found["hostname"] = hostname
+    return found
+
+
+# --- the subsets of an Endpoints object ------------------------------------------------------------------------------
+
+
+def subsets(service: Object, pods: Iterable[Pod]) -> list[dict[str, Any]]:
+    """Return the subsets: addresses with the same ports and the same readiness on each port share a subset."""
+    family = address_types(service)[0]
+    published = bool(service.spec.get("publishNotReadyAddresses"))
+    by_address: dict[tuple[str, str], dict[str, Any]] = {}  # IP and uid
+    by_port: dict[tuple[Any, ...], dict[tuple[str, str], bool]] = {}  # port -> address -> readiness
+    for pod in pods:
+        listed = addresses(pod, family) if is_backend(pod, terminating=published) else []
+        if not listed:
+            continue
+        key = (listed[0], pod.uid)
+        address = {"ip": listed[0], "targetRef": _pod_reference(pod)}
+        if pod.node_name:
+            address["nodeName"] = pod.node_name
+        if hostname := _hostname(service, pod):
+            address["hostname"] = hostname
+        by_address[key] = address
+        for port in _subset_ports(service, pod):
+            by_port.setdefault(port, {})[key] = published or ready(pod)
+    by_addresses: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for port, states in by_port.items():
+        by_addresses.setdefault(tuple(sorted(states.items())), []).append(port)
+    return [_subset(states, listed, by_address) for states, listed in sorted(by_addresses.items())]
+
+
+def _subset_ports(service: Object, pod: Pod) -> Iterator[tuple[Any, ...]]:
+    """Yield the pod's ports; () for a headless Service without ports."""
+    if not service.spec.get("ports"):
+        if is_headless(service):
+            yield ()
+        return
+    for port in ports(service, pod):
+        yield tuple(port.get(field) for field in _PORT_FIELDS)
+
+
+def _subset(
+    states: Iterable[tuple[tuple[str, str], bool]],
+    listed: Iterable[tuple[Any, ...]],
+    by_address: Mapping[tuple[str, str], dict[str, Any]],
+) -> dict[str, Any]:
+    here: dict[str, Any] = {}
+    for key, is_ready in states:
+        here.setdefault("addresses" if is_ready else "notReadyAddresses", []).append(by_address[key])
+    named = [{f: value for f, value in zip(_PORT_FIELDS, port, strict=True) if value} for port in listed if port]
+    return {**here, "ports": named} if named else here
+
+
+def truncated(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """Return the subsets with at most MOST_ADDRESSES addresses; None if there are no more than that.
+
+    Ready addresses precede those that are not ready. Each subset keeps a share in proportion to its size.
+    """
+    counts = {field: sum(len(each.get(field) or ()) for each in found) for field in ("addresses", "notReadyAddresses")}
+    if sum(counts.values()) <= MOST_ADDRESSES:
+        return None
+    cut = "addresses" if counts["addresses"] > MOST_ADDRESSES else "notReadyAddresses"
+    most = MOST_ADDRESSES if cut == "addresses" else MOST_ADDRESSES - counts["addresses"]
+    left, kept = most, []
+    for each in found:
+        share = min(left, -(-len(each.get(cut) or ()) * most // counts[cut]))
+        left -= share
+        gone = ("addresses", "notReadyAddresses") if cut == "addresses" else ("notReadyAddresses",)
+        whole = {field: value for field, value in each.items() if field not in gone}
+        kept.append({**whole, cut: each[cut][:share]} if share else whole)
+    return kept
