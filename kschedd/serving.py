@@ -236,6 +236,7 @@ def _state_options(
         max_object_bytes=options.max_object_bytes,
         service_range=options.service_range,
         webhooks=options.webhooks,
+        pod_behavior=options.controller_options.pod_behavior,
     )
 
 

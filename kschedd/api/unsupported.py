@@ -25,8 +25,8 @@ _KINDS: Final[Mapping[str, str]] = {
 _SCHEDULED_BY: Final = (("PodGroup", "scheduling.k8s.io"), ("DeviceTaintRule", "resource.k8s.io"))
 """Kinds, with their groups, that only some versions have and that the scheduler uses."""
 
-_MUTATING: Final = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
-"""Kinds that only some versions have and that admission uses."""
+_USED_BY_CLUSTER: Final = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "SimulatedBehavior")
+"""Kinds that only some versions have and that the creation of objects uses."""
 
 _WITH_TEMPLATE: Final = frozenset(
     ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
@@ -43,11 +43,11 @@ class Unsupported:
     why: str
 
 
-def unsupported(raw: Raw) -> list[Unsupported]:
-    """Return the features of a stored object that have no effect."""
+def unsupported(raw: Raw, *, jobs_finish: bool = False) -> list[Unsupported]:
+    """Return the features of a stored object that have no effect. `jobs_finish`: pods of Jobs end by themselves."""
     kind = kind_of(raw)
-    found = [*_never_completing(kind.name, raw), *ignored(raw)]
-    if not kind.known and not is_scheduled_by(raw) and kind.name not in _MUTATING:
+    found = [*_never_completing(kind.name, raw, jobs_finish), *ignored(raw)]
+    if not kind.known and not is_scheduled_by(raw) and kind.name not in _USED_BY_CLUSTER:
         found.append(_of(raw, kind.name, "stored, but no controller acts on it"))
     return found
 
@@ -73,10 +73,10 @@ def is_scheduled_by(raw: Raw) -> bool:
     return (raw.get("kind"), group_of(str(raw.get("apiVersion")))) in _SCHEDULED_BY
 
 
-def newly_unsupported(old: Raw, new: Raw) -> list[Unsupported]:
+def newly_unsupported(old: Raw, new: Raw, *, jobs_finish: bool = False) -> list[Unsupported]:
     """Return the unsupported features that an update adds."""
-    before = unsupported(old)
-    return [each for each in unsupported(new) if each not in before]
+    before = unsupported(old, jobs_finish=jobs_finish)
+    return [each for each in unsupported(new, jobs_finish=jobs_finish) if each not in before]
 
 
 def _details(kind: str, raw: Raw) -> list[str]:
@@ -100,19 +100,21 @@ def _details(kind: str, raw: Raw) -> list[str]:
     return found + annotation_faults("Pod", _annotations(template), _containers(template.get("spec") or {}))
 
 
-def _never_completing(kind: str, raw: Raw) -> list[Unsupported]:
+def _never_completing(kind: str, raw: Raw, jobs_finish: bool) -> list[Unsupported]:
     spec = raw.get("spec")
     if kind == "CronJob" and isinstance(spec, Mapping):
         spec = (spec.get("jobTemplate") or {}).get("spec")
     if kind not in ("Job", "CronJob") or not isinstance(spec, Mapping):
         return []
-    return [_of(raw, kind, why) for why in _never_completes(spec)]
+    return [_of(raw, kind, why) for why in _never_completes(spec, jobs_finish)]
 
 
-def _never_completes(spec: Raw) -> list[str]:
+def _never_completes(spec: Raw, jobs_finish: bool) -> list[str]:
     """Return why a Job can never complete without a change; empty if it can."""
     if spec.get("parallelism") == 0:
         return ["parallelism is 0: it creates no pods and cannot complete until that is changed"]
+    if jobs_finish:
+        return []
     template = spec.get("template") or {}
     settings = pod_settings(_annotations(template))
     containers = (template.get("spec") or {}).get("containers") or ()
@@ -120,7 +122,8 @@ def _never_completes(spec: Raw) -> list[str]:
         return []
     return [
         "its pods run forever, so it never completes: simulated containers end only if the pod template has the "
-        "annotation kschedd.io/run-seconds (and kschedd.io/exit-code)"
+        "annotation kschedd.io/run-seconds (and kschedd.io/exit-code), or with `kschedd run --pod-behavior "
+        "finish-jobs=5s`"
     ]
 
 

@@ -190,6 +190,7 @@ class CauseMethods(Methods):
             return await call.services.workers.run(call.client, lambda given_up: examine(own, given_up))
         stop = await self._cluster.scheduler.query(lambda owner: owner.debugger.stop)
         snapshot = await self._cluster.snapshot(reading=not (manifests or forking))
+        snapshot.store.keep_jobs_running()
 
         def examined(given_up: GivenUp) -> T:
             cluster = VirtualCluster(resumed=snapshot)

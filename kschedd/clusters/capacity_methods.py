@@ -115,6 +115,7 @@ class CapacityMethods(Methods):
             raise RpcError("invalid", "names: one is required for each of configs")
         pair = [kube_version(version) for version in versions]
         snapshot = await self._cluster.snapshot()
+        snapshot.store.keep_jobs_running()
 
         def work(given_up: GivenUp) -> PlacementComparison:
             base = VirtualCluster(resumed=snapshot).engine
@@ -164,6 +165,7 @@ class CapacityMethods(Methods):
     )
     async def pods(self, call: Call) -> Any:
         snapshot = await self._cluster.snapshot()
+        snapshot.store.keep_jobs_running()
 
         shapes = _shapes(call["shapes"])
 
@@ -214,6 +216,7 @@ class CapacityMethods(Methods):
             raise RpcError("invalid", "shapes: at least one is needed")
         shapes = _shapes(call["shapes"])
         snapshot = await self._cluster.snapshot()
+        snapshot.store.keep_jobs_running()
         return await call.services.workers.run(
             call.client, lambda given_up: self._needed(snapshot, call["manifests"], shapes, call["limit"], given_up)
         )

@@ -63,6 +63,14 @@ class ForkMethods(Methods):
             Param(
                 "feature_gates", "string[]", False, [], "feature gates of that version, such as `GangScheduling=true`"
             ),
+            Param(
+                "what_if",
+                "boolean",
+                False,
+                False,
+                "let pods of Jobs that are created in the fork run until they are deleted, unless their annotations "
+                "say otherwise, so that they do not free capacity; otherwise they behave as in the original",
+            ),
         ),
         doc="Creates a fork: a copy of the whole cluster (objects, queue, nominations, assumed pods, timers, "
         "random state), which continues in virtual time and serves the daemon's methods. The fork exists until it "
@@ -86,6 +94,8 @@ class ForkMethods(Methods):
             if stopped and not snapshot.driver.is_stopped:
                 raise RpcError("invalid", "scheduling is not stopped: create the fork without `stopped` (--stopped)")
             snapshot = attrs.evolve(snapshot, stopped=stopped)
+            if call["what_if"]:
+                snapshot.store.keep_jobs_running()
             fork = await call.services.workers.run(
                 call.client,
                 lambda given_up: fork_of(name, of or "", snapshot, self._methods, now, version, gates, owner),

@@ -249,7 +249,10 @@ class ObservedFork:
             return self._daemon.call(method, **params)
         if method == "fork.create":
             engine = self._cluster.engine
-            self._fork = fork_of("observed", "", engine.snapshot(), self._of_fork, engine.now)
+            snapshot = engine.snapshot()
+            if params.get("what_if"):
+                snapshot.store.keep_jobs_running()
+            self._fork = fork_of("observed", "", snapshot, self._of_fork, engine.now)
             self._begin(self._fork.cluster.engine)
             return plain(self._fork.describe(engine.now))
         assert self._fork is not None, "a fork has been made"

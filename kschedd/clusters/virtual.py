@@ -204,6 +204,8 @@ class VirtualCluster(OwnersAtHand):
             resumed=resumed,
             start_s=EPOCH if start_s is None else start_s,
         )
+        if options is not None and resumed is None:
+            self.engine.store.simulate_pods(options.pod_behavior)
         self.store = StoreAtHand(self.engine.store)
         self.scheduler = AtHand(self.engine.driver)
         self.queue = AtHand(QueueAtHand(self.engine.loop.operations))

@@ -89,6 +89,9 @@ def _detach(options: argparse.Namespace) -> int:
 
 def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
     """Build the daemon's options. Raises AccessError, ConfigErrors, MirrorUsageError and other KscheddErrors."""
+    import attrs
+
+    from kschedd.api.simulation.pod_behavior import DEFAULT, PodBehavior
     from kschedd.controllers.options import OPTIONS, controller_options
     from kschedd.daemon import MOVES_LOGGED
     from kschedd.limits import read_limits
@@ -98,6 +101,11 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
     without: frozenset[Part] = options.without
     if options.frozen or _is_real(options):
         without |= {"kubelets", "controllers"}
+    controllers = controller_options(
+        {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
+    )
+    # the pods of a dump's workloads run on, because a what-if analysis must not free capacity by itself
+    behavior = controllers.pod_behavior or (PodBehavior() if options.origin else DEFAULT)
     return DaemonOptions(
         socket=None if options.socket is None else Path(options.socket),
         config_file=options.config,
@@ -120,9 +128,7 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
         leave_out=tuple(map(read_ref, options.leave_out)),
         max_request_body_bytes=options.max_request_body_bytes,
         max_object_bytes=options.max_object_bytes,
-        controller_options=controller_options(
-            {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
-        ),
+        controller_options=attrs.evolve(controllers, pod_behavior=None if "kubelets" in without else behavior),
         service_range=options.service_cluster_ip_range,
         webhooks=options.webhooks,
         without=without,

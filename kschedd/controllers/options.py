@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.simulation.pod_behavior import DEFAULT, PodBehavior
 from kschedd.api.text.durations import DurationError, parse_duration, show_duration
 from kschedd.controllers.nodes.zones import NodeLifecycleConfig
 from kschedd.errors import KscheddError
@@ -23,6 +24,7 @@ class ControllerOptions:
     terminated_pod_gc_threshold: int = TERMINATED_POD_THRESHOLD
     cloud_provider: str = ""  # "external": nodes register with the taint `uninitialized`
     cloud_init_delay_s: float | None = None  # delay before nodes are initialized; None: only a command initializes them
+    pod_behavior: PodBehavior | None = None  # of new pods; None: they run until they are deleted
 
 
 @attrs.define(eq=False)
@@ -151,6 +153,14 @@ OPTIONS: Final[Mapping[str, Option]] = {
         _duration,
         "",
         "time from a cloud node's creation to its initialization; without it, a command initializes the node",
+    ),
+    "pod-behavior": Option(
+        "pod_behavior",
+        PodBehavior.parse,
+        "",
+        "behavior of new pods: finish-jobs=5s lets pods of Jobs succeed after 5 s, start=1s is the time to create "
+        "containers, terminate=1s is the time in which pods with the default grace period end; none: pods run until "
+        f"they are deleted (default {DEFAULT}, or none with --from)",
     ),
 }
 

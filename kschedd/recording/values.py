@@ -12,6 +12,7 @@ import msgpack
 import numpy as np
 
 from kschedd.api.pods import Pod
+from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.controllers.nodes.zones import NodeLifecycleConfig
 from kschedd.controllers.options import ControllerOptions
 from kschedd.errors import KscheddError
@@ -31,7 +32,7 @@ _CLASSES: Final[Mapping[str, type[Any]]] = {
     for cls in (
         *(Status, PreFilterResult, PostFilterResult, Plan, Bind, Create, Delete, Evict, Patch, Update),
         *(PluginError, PluginTimeout, FilterResult, MetaVictims, ExtenderFailure, ClusterEvent, CustomResource),
-        *(ControllerOptions, NodeLifecycleConfig),
+        *(ControllerOptions, NodeLifecycleConfig, PodBehavior),
     )
 }
 _ENUMS: Final[Mapping[str, type[Enum]]] = {cls.__name__: cls for cls in (Code, EventResource, ActionType, QueueingHint)}

@@ -101,13 +101,16 @@ class RemoteCluster(ClusterHandle):
         return "".join(printed), status
 
     def fork(self) -> "RemoteCluster":
-        made = self._client.ask(ForkAnswer, "fork.create", of=self.fork_name or None)
+        return self._forked(what_if=False)
+
+    def _forked(self, *, what_if: bool) -> "RemoteCluster":
+        made = self._client.ask(ForkAnswer, "fork.create", of=self.fork_name or None, what_if=what_if)
         return RemoteCluster(self._client, made.name)
 
     def plan(
         self, change: "Callable[[RemoteCluster], object] | Commands", *, within: str | float = "1h"
     ) -> PlannedChanges:
-        with self.fork() as copy:
+        with self._forked(what_if=True) as copy:
             copy._make(change)
             copy.run_until_idle(within)
             return planned(self._client.ask(DiffAnswer, "fork.diff", fork=copy.fork_name))

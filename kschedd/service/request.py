@@ -130,6 +130,7 @@ class Response:
     action: Action = ""
     gone: bool = False  # for a deletion: True if the object was removed immediately
     warnings: tuple[str, ...] = ()
+    jobs_finish: bool = False  # for a Job or CronJob: True if the pods of Jobs end by themselves in this cluster
 
     def adopted(self, here: Callable[[Object], Object]) -> "Response":
         """Return the response, with `here(object)` in place of its object."""

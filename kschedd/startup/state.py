@@ -13,6 +13,7 @@ import structlog
 
 from kschedd.actors.clock import Clock
 from kschedd.actors.objects.journal import COMPACT_AFTER
+from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.config.versions.rules import Rules
 from kschedd.dumps.loading import Prepared, kind_counts, take_dump
 from kschedd.errors import KscheddError
@@ -57,6 +58,7 @@ class StateOptions:
     max_object_bytes: int = MAX_OBJECT_BYTES
     service_range: str = SERVICE_RANGE
     webhooks: WebhookMode = "skip"
+    pod_behavior: PodBehavior | None = None
 
 
 def open_store(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple[Journal | None, Store]:
@@ -65,6 +67,7 @@ def open_store(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> 
     store.max_object_bytes = options.max_object_bytes
     store.service_range = options.service_range
     store.set_webhook_mode(options.webhooks)
+    store.simulate_pods(options.pod_behavior)
     return kept, store
 
 

@@ -34,6 +34,7 @@ from kschedd.api.schemas.decoding import FieldValidation
 from kschedd.api.schemas.kinds import Kind
 from kschedd.api.selecting.selector_text import FieldSelector
 from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.errors import KscheddError, without_traceback
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.creating.updates import Subresource
@@ -81,6 +82,12 @@ class ClusterReader(Protocol):
     @property
     def features(self) -> frozenset[str]:
         """Names of the features of the emulated kube-apiserver version."""
+
+    pod_behavior: PodBehavior | None
+    """The default behavior of new pods. None: only their annotations determine their behavior."""
+
+    def keep_jobs_running(self) -> None:
+        """Let the pods of Jobs that are created from now on run until they are deleted."""
 
     @property
     def now(self) -> float:

@@ -9,6 +9,8 @@ of objects, and the rules of the emulated kube-apiserver version. Reading change
 import builtins
 from collections.abc import Callable, Container, Iterable, Sequence
 
+import attrs
+
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.schemas.check import schema_for
@@ -16,9 +18,11 @@ from kschedd.api.schemas.kinds import Kind, kind_of
 from kschedd.api.schemas.schema import Schema
 from kschedd.api.selecting.selector_text import FieldSelector
 from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.config.versions.rules import Rules
 from kschedd.managed_fields.structural import structural_schema
 from kschedd.store.custom_resources import kinds as custom
+from kschedd.store.custom_resources.simulated_behavior_kind import SIMULATED_BEHAVIORS
 from kschedd.store.errors import NotFound
 from kschedd.store.leases import LEASE, Renewed, renewed
 from kschedd.store.objects.log import Cursor, WatchEvent
@@ -44,13 +48,24 @@ class StoreReader:
         self.log = objects.log
         self.rules = rules
         self.features = rules.features
+        self.pod_behavior: PodBehavior | None = None
         self.max_object_bytes = max_object_bytes
         self.service_range = service_range
 
     def stand_for(self, rules: Rules) -> None:
         """Emulate the kube-apiserver of the Kubernetes version with these rules."""
         self.rules = rules
-        self.features = rules.features
+        self.simulate_pods(self.pod_behavior)
+
+    def simulate_pods(self, behavior: PodBehavior | None) -> None:
+        """Set the behavior of new pods. With a behavior, SimulatedBehavior objects are served and applied as well."""
+        self.pod_behavior = behavior
+        self.features = self.rules.features if behavior is None else self.rules.features | {SIMULATED_BEHAVIORS}
+
+    def keep_jobs_running(self) -> None:
+        """Let the pods of Jobs run until they are deleted, so that a what-if analysis does not free capacity."""
+        if self.pod_behavior is not None:
+            self.simulate_pods(attrs.evolve(self.pod_behavior, finish_jobs_s=None))
 
     @property
     def now(self) -> float:

@@ -526,6 +526,7 @@ class Store(KeptStore):
             service_range=self.service_range,
             rules=self.rules,
         )
+        twin.simulate_pods(self.pod_behavior)
         twin.keep_admitted(self._pod_strategy.remembered.most, self._pod_strategy.remembered_with_node_affinity.most)
         if since is not None:
             twin._generated.go_on_as(self._generated)

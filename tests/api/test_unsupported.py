@@ -8,7 +8,7 @@ from kschedd.api.unsupported import ignored, unsupported
 
 ENDLESS = (
     "its pods run forever, so it never completes: simulated containers end only if the pod template has the "
-    "annotation kschedd.io/run-seconds (and kschedd.io/exit-code)"
+    "annotation kschedd.io/run-seconds (and kschedd.io/exit-code), or with `kschedd run --pod-behavior finish-jobs=5s`"
 )
 
 
@@ -38,6 +38,7 @@ def job(containers: str = "a", parallelism: int | None = None, **annotations: st
 )
 def test_a_job_that_never_completes(raw: dict[str, Any], why: list[str]) -> None:
     assert [each.why for each in unsupported(raw)] == why
+    assert [each.why for each in unsupported(raw, jobs_finish=True)] == [each for each in why if each != ENDLESS]
     cron_job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}}
     assert [each.why for each in unsupported({**cron_job, "spec": {"jobTemplate": {"spec": raw["spec"]}}})] == why
 

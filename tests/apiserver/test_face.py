@@ -604,11 +604,25 @@ async def test_a_workload_is_scaled(api: Asker) -> None:
     )
 
 
-async def test_a_log_says_that_nothing_runs(api: Asker) -> None:
-    await api.create(PODS, {**pod("a"), "spec": {**pod("a")["spec"], "nodeName": "n1"}})
-    answered = await api.ask("GET", f"{PODS}/a/log")
-    assert b"simulated" in answered.body
+async def test_a_log_is_the_text_of_the_annotation(api: Asker) -> None:
+    made = {**pod("a"), "spec": {**pod("a")["spec"], "nodeName": "n1"}}
+    await api.create(PODS, made)
+    assert (await api.ask("GET", f"{PODS}/a/log")).body == b""
     assert (await api.ask("GET", f"{PODS}/a/log?container=nope")).status == 400
+    made["metadata"] = {"name": "b", "annotations": {"kschedd.io/logs": "one\ntwo"}}
+    await api.create(PODS, made)
+    assert (await api.ask("GET", f"{PODS}/b/log")).body == b"one\ntwo\n"
+    assert (await api.ask("GET", f"{PODS}/b/log?tailLines=1&follow=true")).body == b"two\n"
+    before = await api.ask("GET", f"{PODS}/b/log?previous=true")
+    assert (before.status, before.json["message"]) == (
+        400,
+        'previous terminated container "main" in pod "b" not found',
+    )
+    waiting = [{"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]
+    await api.ask("PATCH", f"{PODS}/b/status", {"status": {"containerStatuses": waiting}}, content_type=MERGE)
+    assert (await api.ask("GET", f"{PODS}/b/log")).json["message"] == (
+        'container "main" in pod "b" is waiting to start: trying and failing to pull image'
+    )
 
 
 # Discovery and the rest

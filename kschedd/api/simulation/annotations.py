@@ -4,8 +4,13 @@
     kschedd.io/startup-seconds    time to create its containers                                    0
     kschedd.io/run-seconds        time until a container exits                                     forever
     kschedd.io/exit-code          its exit code then                                               0
-    kschedd.io/termination-seconds  time to end after a stop request (preStop included)            the grace period
-    kschedd.io/memory-usage       memory usage; likewise storage-usage                             its request
+    kschedd.io/out-of-memory      true: it then exits because it is out of memory (137, OOMKilled)  false
+    kschedd.io/image-pull         fails: its image cannot be pulled                                 succeeds
+    kschedd.io/readiness          fails: its readiness probe fails, so that it is never ready       succeeds
+    kschedd.io/liveness           fails: its liveness probe fails, so that it is restarted          succeeds
+    kschedd.io/termination-seconds  time to end after a stop request (preStop included), or never  the grace period
+    kschedd.io/logs               text that `kubectl logs` prints                                   nothing
+    kschedd.io/memory-usage       memory usage; likewise storage-usage and cpu-usage               its request
     kschedd.io/pids               number of processes                                              1
     kschedd.io/image-size         size of its image                                                as nodes report it
 
@@ -17,12 +22,14 @@
     eviction-pressure-transition-period, eviction-max-pod-grace-period: the kubelet's flags of these names
 
 All annotations of a pod except the first may name a container, for example `kschedd.io/run-seconds.app`. An annotation
-without a container name applies to all containers except init containers. An init container without an annotation
-succeeds immediately. An invalid annotation is ignored, and the client gets a warning when it submits the object.
+without a container name applies to all containers except init containers and ephemeral containers. An init container
+without an annotation succeeds immediately. A pod whose termination takes forever ends only if it is deleted without a
+grace period. An invalid annotation is ignored, and the client gets a warning when it submits the object.
 
 Units: seconds; bytes; counts.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeVar
@@ -38,11 +45,22 @@ from kschedd.api.simulation.eviction_thresholds import (
     reclaims_of,
     thresholds_of,
 )
-from kschedd.api.simulation.values import AnnotationError, bytes_of, count_of, duration_of, seconds_of
+from kschedd.api.simulation.values import (
+    AnnotationError,
+    bytes_of,
+    count_of,
+    duration_of,
+    failing_of,
+    millicores_of,
+    seconds_of,
+    seconds_or_never,
+    true_of,
+)
 
 T = TypeVar("T")
 
 PREFIX: Final = "kschedd.io/"
+LOGS: Final = PREFIX + "logs"
 PRESSURES: Final = ("memory", "disk", "pid")
 PRESSURE: Final = PREFIX + "pressure"
 SYSTEM_MEMORY: Final = PREFIX + "system-memory"
@@ -83,12 +101,24 @@ _OF_POD: Final[Mapping[str, Callable[[str], float | int]]] = {
     "startup-seconds": seconds_of,
     "run-seconds": seconds_of,
     "exit-code": lambda text: count_of(text, HIGHEST_EXIT_CODE),
-    "termination-seconds": seconds_of,
+    "out-of-memory": true_of,
+    "image-pull": failing_of,
+    "readiness": failing_of,
+    "liveness": failing_of,
+    "termination-seconds": seconds_or_never,
+    "cpu-usage": millicores_of,
     "memory-usage": bytes_of,
     "storage-usage": bytes_of,
     "pids": count_of,
     "image-size": bytes_of,
+    "logs": lambda text: len(text),  # the text itself is read with the logs (`log_text`)
 }
+OF_PODS_ONLY: Final = frozenset(("startup-seconds",))
+"""Settings that cannot name a container."""
+POD_SETTINGS: Final = frozenset(_OF_POD)
+_OF_RUN: Final = frozenset(
+    ("startup-seconds", "run-seconds", "exit-code", "out-of-memory", "image-pull", "readiness", "liveness")
+)
 
 
 @attrs.frozen
@@ -177,7 +207,12 @@ class PodSettings:
     @property
     def states_run(self) -> bool:
         """False if the pod starts immediately and runs forever."""
-        return any(self.states(setting) for setting in ("startup-seconds", "run-seconds", "exit-code"))
+        return any(stated in _OF_RUN for stated, _ in self._found)
+
+    @property
+    def is_stuck(self) -> bool:
+        """True if a container never ends after a stop request."""
+        return any(stated == "termination-seconds" and value == math.inf for (stated, _), value in self._found.items())
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -198,12 +233,29 @@ def _pod_settings(items: _Items) -> PodSettings:
     found: dict[tuple[str, str], float] = {}
     for key, text in items:
         setting, _, container = key.removeprefix(PREFIX).partition(".")
-        if setting in _OF_POD and not (setting == "startup-seconds" and container):
+        if setting in _OF_POD and not (setting in OF_PODS_ONLY and container):
             try:
                 found[setting, container] = _OF_POD[setting](text)
             except AnnotationError:
                 continue  # `annotation_faults` warns the client
     return PodSettings(found)
+
+
+def log_text(annotations: Mapping[str, str], container: str) -> str:
+    """Return the text that a container has written, according to the pod's annotations."""
+    return annotations.get(f"{LOGS}.{container}", annotations.get(LOGS, ""))
+
+
+def setting_fault(setting: str, text: str) -> str | None:
+    """Return the error in the value of a setting of pods, or None. `setting` may name a container."""
+    reader = _OF_POD.get(setting.partition(".")[0])
+    if reader is None:
+        return f"supported settings: {', '.join(sorted(_OF_POD))}"
+    try:
+        reader(text)
+    except AnnotationError as wrong:
+        return str(wrong)
+    return None
 
 
 def annotation_faults(kind: str, annotations: Mapping[str, str], containers: Iterable[str] = ()) -> list[str]:

@@ -23,6 +23,41 @@ def seconds_of(text: str) -> float:
     return found
 
 
+def seconds_or_never(text: str) -> float:
+    """Parse a number of seconds, or `never` as infinity. Raises AnnotationError."""
+    if text == "never":
+        return math.inf
+    try:
+        return seconds_of(text)
+    except AnnotationError as wrong:
+        raise AnnotationError(f'{wrong}, or "never"') from None
+
+
+def failing_of(text: str) -> float:
+    """Parse `fails` as 1 and `succeeds` as 0. Raises AnnotationError."""
+    if text not in ("fails", "succeeds"):
+        raise AnnotationError('"fails" or "succeeds" is expected')
+    return float(text == "fails")
+
+
+def true_of(text: str) -> float:
+    """Parse a boolean as 0 or 1. Raises AnnotationError."""
+    if text not in ("true", "false"):
+        raise AnnotationError('"true" or "false" is expected')
+    return float(text == "true")
+
+
+def millicores_of(text: str) -> int:
+    """Parse an amount of CPU as millicores. Raises AnnotationError."""
+    try:
+        exact = parse(text)
+    except QuantityError:
+        exact = None
+    if exact is None or not 0 <= exact <= MAX_INT64 // 1000:
+        raise AnnotationError("an amount of CPU is expected, such as 250m")
+    return math.ceil(exact * 1000)
+
+
 def count_of(text: str, highest: int = MAX_INT64) -> int:
     """Parse a count. Raises AnnotationError."""
     if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) > highest:

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.schemas.fields import invalid
+from kschedd.api.simulation.annotations import log_text
 from kschedd.api.text.times import stamp
 from kschedd.apiserver.codec.bodies import read_body
 from kschedd.apiserver.codec.negotiation import json_response, text_response
@@ -32,7 +34,7 @@ from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
 from kschedd.service.operations.binding import named_as_path
 
-SIMULATED: Final = "this pod is simulated: no container runs, so there is no log of it\n"
+_PULLING: Final = frozenset(("ErrImagePull", "ImagePullBackOff"))
 
 
 async def serve_subresource(face: FaceServices, call: ApiCall) -> HttpResponse:
@@ -131,7 +133,34 @@ async def _log(face: FaceServices, call: ApiCall) -> HttpResponse:
         path = f"containerLogs/{pod.namespace}/{pod.name}/{container}" + (f"?{query}" if query else "")
         why = f"dial tcp: lookup {pod.node_name}: no such host"
         raise StatusError(500, "", f'Get "https://{pod.node_name}:10250/{path}": {why}')
-    return text_response(SIMULATED)
+    return text_response(_logged(call, pod, container))
+
+
+def _logged(call: ApiCall, pod: Pod, container: str) -> str:
+    """Return the text that the container's annotation states, at most the requested lines.
+
+    Raises StatusError if the container has not started.
+    """
+    entries = [
+        entry
+        for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+        for entry in pod.status.get(field) or ()
+        if entry.get("name") == container
+    ]
+    entry: Raw = entries[0] if entries else {}
+    if call.query.flag("previous"):
+        if not (entry.get("lastState") or {}).get("terminated"):
+            raise bad_request(f'previous terminated container "{container}" in pod "{pod.name}" not found')
+    elif waiting := (entry.get("state") or {}).get("waiting"):
+        if not (entry.get("lastState") or {}).get("terminated"):
+            reason = waiting.get("reason") or ""
+            why = "trying and failing to pull image" if reason in _PULLING else reason
+            raise bad_request(f'container "{container}" in pod "{pod.name}" is waiting to start: {why}')
+    lines = log_text(pod.annotations, container).splitlines()
+    tail = call.query.integer("tailLines")
+    if tail is not None:
+        lines = lines[max(0, len(lines) - max(0, tail)) :]
+    return "".join(f"{line}\n" for line in lines)
 
 
 async def _connect(face: FaceServices, call: ApiCall) -> HttpResponse:

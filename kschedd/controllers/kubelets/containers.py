@@ -4,6 +4,7 @@ Source: Kubernetes v1.34, pkg/kubelet/kubelet_pods.go (convertToAPIContainerStat
 Units: seconds since the epoch; durations in seconds.
 """
 
+import math
 from typing import Any, Final, Literal
 
 import attrs
@@ -15,9 +16,14 @@ from kschedd.api.text.times import seconds, stamp
 from kschedd.controllers.kubelets.backoff import RestartBackoff
 from kschedd.controllers.kubelets.resizing import report_of, reported_in
 
-Role = Literal["init", "sidecar", "main"]
+Role = Literal["init", "sidecar", "main", "ephemeral"]
 KILLED: Final = 137  # 128 + SIGKILL
 CRASH_LOOP: Final = "CrashLoopBackOff"
+PULL_FAILED: Final = "ErrImagePull"
+PULL_BACK_OFF: Final = "ImagePullBackOff"
+OUT_OF_MEMORY: Final = "OOMKilled"
+_PULL_BACK_OFF_S: Final = 10.0
+_PROBE_DEFAULTS: Final = {"initialDelaySeconds": 0, "periodSeconds": 10, "failureThreshold": 3}
 _NEVER: Final[Raw] = {}
 _NO_BACKOFF: Final = RestartBackoff()
 
@@ -45,6 +51,10 @@ class ContainerRun:
     backoff: RestartBackoff = _NO_BACKOFF
     ran: bool = False
     resources: Raw = _NEVER  # allocated, and in effect
+    pull_fails: bool = False
+    tried_at: float | None = None  # time of the failed attempt to pull the image
+    never_ready: bool = False
+    out_of_memory: bool = False  # how it exits by itself
 
     @property
     def finished_well(self) -> bool:
@@ -68,14 +78,27 @@ class ContainerRun:
         if self.state != "running":
             return None
         own = None if self.run_s is None else self.started_at + self.run_s
-        times = [at for at in (own, self.stopped_at) if at is not None]
+        times = [at for at in (own, self.stopped_at) if at is not None and at < math.inf]
         return min(times, default=None)
+
+    @property
+    def backs_off_at(self) -> float | None:
+        """Time at which the back-off of the failed pull begins, or None."""
+        return None if self.tried_at is None or self.reason != PULL_FAILED else self.tried_at + _PULL_BACK_OFF_S
+
+    @property
+    def ready(self) -> bool:
+        return self.state == "running" and not self.never_ready
 
     @property
     def restarts_at(self) -> float:
         return self.backoff.restart_at(self.finished_at)
 
     def start(self, now: float) -> None:
+        if self.pull_fails and not self.ran:
+            self._fail_to_pull(now)
+            return
+        self.tried_at = None
         if self.state == "terminated":
             self.last = self.terminated()
         if self.ran:
@@ -83,6 +106,18 @@ class ContainerRun:
             self.restarts += 1
         self.state, self.reason, self.message = "running", "", ""
         self.started_at, self.ran = now, True
+
+    def _fail_to_pull(self, now: float) -> None:
+        """Report the failed pull, and after a while the back-off.
+
+        A kubelet reports both again at each later attempt. The back-off stays here, so that the pod is at rest.
+        """
+        if self.tried_at is None:
+            self.tried_at = now
+        why = pull_failure(self.image)
+        backs_off = now >= self.tried_at + _PULL_BACK_OFF_S
+        self.state, self.reason = "waiting", PULL_BACK_OFF if backs_off else PULL_FAILED
+        self.message = f'Back-off pulling image "{self.image}": {PULL_FAILED}: {why}' if backs_off else why
 
     def exit(self, at: float) -> None:
         """End the container at its exit time."""
@@ -92,7 +127,13 @@ class ContainerRun:
             self.ended_with = self.exit_code
         else:
             self.ended_with = 0 if self.stop_s is not None else KILLED
-        self.reason = "Completed" if self.ended_with == 0 else "Error"
+        self.reason = self._exit_reason
+
+    @property
+    def _exit_reason(self) -> str:
+        if self.ended_with == KILLED and self.out_of_memory and self.stopped_at is None:
+            return OUT_OF_MEMORY
+        return "Completed" if self.ended_with == 0 else "Error"
 
     def back_off(self, pod: Pod) -> None:
         """Wait for the restart; the message contains the length of the back-off."""
@@ -107,8 +148,9 @@ class ContainerRun:
         """Stop the container, beginning at `at`. Return the time at which the container ends."""
         if self.state != "running":
             return at
-        wanted = at + (grace_s if self.stop_s is None else min(self.stop_s, grace_s))
-        if self.stop_s is not None and self.stop_s > grace_s:
+        stuck = self.stop_s == math.inf and grace_s > 0
+        wanted = math.inf if stuck else at + (grace_s if self.stop_s is None else min(self.stop_s, grace_s))
+        if self.stop_s is not None and self.stop_s > grace_s and not stuck:
             self.stop_s = None  # the container runs until it is killed after the grace period
         self.stopped_at = wanted
         own = self.exits_at
@@ -127,7 +169,7 @@ class ContainerRun:
     def terminated(self) -> Raw:
         return {
             "exitCode": self.ended_with,
-            "reason": "Completed" if self.ended_with == 0 else "Error",
+            "reason": self._exit_reason,
             "startedAt": stamp(self.started_at),
             "finishedAt": stamp(self.finished_at),
         }
@@ -145,11 +187,13 @@ class ContainerRun:
             "name": self.name,
             "image": self.image,
             "imageID": "",
-            "ready": self.finished_well if self.role == "init" else running,
+            "ready": self.finished_well if self.role == "init" else self.ready and self.role != "ephemeral",
             "started": running and self.role != "init",
             "restartCount": self.restarts,
             "state": {self.state: detail},
         }
+        if self.role == "ephemeral":
+            del entry["started"]
         if self.last:
             entry["lastState"] = {"terminated": self.last}
         return entry | report_of(self.resources) if self.ran else entry
@@ -196,17 +240,25 @@ def _go_duration(wait_s: float) -> str:
 
 
 def containers_of(pod: Pod, settings: PodSettings) -> list[ContainerRun]:
-    """Return the containers of a pod, init containers first, none of them started."""
+    """Return the containers of a pod, none of them started: init, then main, then ephemeral containers."""
     spec = pod.pod_spec.raw
     policy = spec.get("restartPolicy") or "Always"
     inits: list[Raw] = list(spec.get("initContainers") or ())
+    mains: list[Raw] = list(spec.get("containers") or ())
     runs = []
-    for container in (*inits, *(spec.get("containers") or ())):
+    for index, container in enumerate((*inits, *mains, *(spec.get("ephemeralContainers") or ()))):
         name = container.get("name") or ""
-        is_init = any(container is each for each in inits)
-        role: Role = ("sidecar" if container.get("restartPolicy") == "Always" else "init") if is_init else "main"
-        run_s = settings.of("run-seconds", name, named_only=is_init)
-        exit_code = settings.of("exit-code", name, named_only=is_init)
+        role: Role = "main" if index < len(inits) + len(mains) else "ephemeral"
+        if index < len(inits):
+            role = "sidecar" if container.get("restartPolicy") == "Always" else "init"
+        named_only = role != "main"
+        run_s = settings.of("run-seconds", name, named_only=named_only)
+        exit_code = settings.of("exit-code", name, named_only=named_only)
+        out_of_memory = bool(settings.of("out-of-memory", name, named_only=named_only))
+        if out_of_memory:
+            exit_code = KILLED
+        elif run_s is None and settings.of("liveness", name, named_only=named_only):
+            run_s, exit_code = _killed_after_s(container), KILLED
         if role == "init" and run_s is None:
             run_s = 0.0
         if role == "main" and run_s is None and exit_code:
@@ -219,9 +271,39 @@ def containers_of(pod: Pod, settings: PodSettings) -> list[ContainerRun]:
                 run_s,
                 int(exit_code or 0),
                 settings.of("termination-seconds", name),
-                policy,
+                "Never" if role == "ephemeral" else policy,
                 reason="PodInitializing" if inits else "ContainerCreating",
                 resources=container.get("resources") or _NEVER,
+                pull_fails=bool(settings.of("image-pull", name, named_only=named_only)),
+                never_ready=bool(settings.of("readiness", name, named_only=named_only)),
+                out_of_memory=out_of_memory,
             )
         )
     return runs
+
+
+def pull_failure(image: str) -> str:
+    """Return the error of containerd for an image that does not exist."""
+    reference = _reference(image)
+    return (
+        f'rpc error: code = NotFound desc = failed to pull and unpack image "{reference}": failed to resolve reference '
+        f'"{reference}": {reference}: not found'
+    )
+
+
+def _reference(image: str) -> str:
+    """Return the image with its registry and tag."""
+    registry, slash, _ = image.partition("/")
+    if not slash:
+        image = f"docker.io/library/{image}"
+    elif "." not in registry and ":" not in registry and registry != "localhost":
+        image = f"docker.io/{image}"
+    last = image.rpartition("/")[2]
+    return image if ":" in last or "@" in last else f"{image}:latest"
+
+
+def _killed_after_s(container: Raw) -> float:
+    """Return the time after which a container is killed whose liveness probe always fails."""
+    probe = container.get("livenessProbe") or _NEVER
+    delay, period, failures = (probe.get(field) or value for field, value in _PROBE_DEFAULTS.items())
+    return float(delay + period * (failures - 1))

@@ -12,6 +12,7 @@ processed only when it is bound and when its start is confirmed.
 After a restart of the process, `PodRun` objects are restored from the pods' statuses.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -58,7 +59,9 @@ _ROUNDED_S: Final = 1.0  # rounding of deletionTimestamp, in seconds
 def _only_runs(spec: PodSpec) -> bool:
     """Return whether pods with this spec only run their containers until they are stopped."""
     raw = spec.raw
-    return not (raw.get("initContainers") or raw.get("readinessGates") or raw.get("activeDeadlineSeconds") is not None)
+    if raw.get("initContainers") or raw.get("ephemeralContainers") or raw.get("readinessGates"):
+        return False
+    return raw.get("activeDeadlineSeconds") is None
 
 
 def _serves(node: Object) -> bool:
@@ -238,7 +241,7 @@ class Kubelets(InSteps):
         return [status_of(pod, status)]
 
     def _wait_for(self, key: Key, run: PodRun, at_most: float | None = None) -> None:
-        times = [at for at in (run.next_at, at_most) if at is not None]
+        times = [at for at in (run.next_at, at_most) if at is not None and at < math.inf]
         if times and not run.over:
             self._timers.set(key, min(times))
         else:
@@ -265,7 +268,9 @@ class Kubelets(InSteps):
             if run.over:
                 latest = now
         if latest > now:
-            if run is None:
+            if run is None and latest == math.inf:
+                self._timers.clear(key)
+            elif run is None:
                 self._timers.set(key, latest)
             else:
                 self._wait_for(key, run, latest)
@@ -281,7 +286,7 @@ class Kubelets(InSteps):
         return [status_of(pod, status_of_run(pod, node, run, now)), removal]
 
     def _end_of_deletion(self, pod: Pod, settings: PodSettings, now: float) -> float:
-        """Return the time at which the pod's grace period ends.
+        """Return the time at which the pod's grace period ends; infinity if the pod is annotated to be stuck.
 
         A deletion time after the restart is wrong: it was computed before the machine's clock was set back. The grace
         period then begins at the restart.
@@ -290,6 +295,8 @@ class Kubelets(InSteps):
         end = seconds(pod.deletion_timestamp)
         if end - grace_s > now + _ROUNDED_S and self._began_s is not None:
             end = self._began_s + grace_s
+        if grace_s and settings.is_stuck:
+            return math.inf
         quicker = settings.of("termination-seconds", "")
         return end if quicker is None else min(end, end - grace_s + quicker)
 

@@ -90,7 +90,7 @@ class PodRun:
         run = cls.of(pod, seconds(pod.start_time) if pod.start_time else now)
         entries = {
             entry.get("name"): entry
-            for field in ("initContainerStatuses", "containerStatuses")
+            for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
             for entry in pod.status.get(field) or ()
         }
         for container in run.containers:
@@ -114,12 +114,17 @@ class PodRun:
             self.stop = stop
 
     def follow(self, pod: Pod) -> None:
-        """Use the changed annotations of the pod."""
-        if pod.annotations == self.annotations:
+        """Use the changed annotations and the new ephemeral containers of the pod."""
+        ephemeral = pod.pod_spec.raw.get("ephemeralContainers") or ()
+        if pod.annotations == self.annotations and len(self._of("ephemeral")) == len(ephemeral):
             return
         self.annotations = pod.annotations
-        for mine, anew in zip(self.containers, containers_of(pod, pod_settings(pod.annotations)), strict=True):
+        wanted = containers_of(pod, pod_settings(pod.annotations))
+        for mine, anew in zip(self.containers, wanted, strict=False):
             mine.run_s, mine.exit_code, mine.stop_s = anew.run_s, anew.exit_code, anew.stop_s
+            mine.pull_fails, mine.never_ready = anew.pull_fails, anew.never_ready
+            mine.out_of_memory = anew.out_of_memory
+        self.containers += wanted[len(self.containers) :]
 
     @property
     def allocated(self) -> dict[str, Raw]:
@@ -173,8 +178,7 @@ class PodRun:
                     continue
                 return False
             if not container.ran:
-                container.start(now)
-                return True
+                return _begin(container, now)
             return _restart(container, pod, now)
         self.initialized = True
         for container in self._of("main"):
@@ -182,7 +186,8 @@ class PodRun:
         return True
 
     def _keep_running(self, pod: Pod, now: float) -> bool:
-        return any([_restart(container, pod, now) for container in self._of("sidecar", "main")])
+        changed = any([_restart(container, pod, now) for container in self._of("sidecar", "main")])
+        return any([_begin(container, now) for container in self._of("main", "ephemeral")]) or changed
 
     @property
     def _completed(self) -> bool:
@@ -195,8 +200,8 @@ class PodRun:
         """Stop the next container; sidecars are stopped after all other containers, in reverse order."""
         began = now if self.stop is None else self.stop.at
         grace = self.grace_s if self.stop is None else self.stop.grace_s
-        others = [container for container in self._of("init", "main") if container.state == "running"]
-        if self.stop is None and others:
+        others = [container for container in self._of("init", "main", "ephemeral") if container.state == "running"]
+        if self.stop is None and any(container.role != "ephemeral" for container in others):
             return False
         for container in others:
             if container.stopped_at is None:
@@ -234,7 +239,8 @@ class PodRun:
                 return "Failed"
             well = self.initialized and all(container.finished_well for container in self._of("main"))
             return "Succeeded" if well else "Failed"
-        return "Running" if self.initialized else "Pending"
+        starts = any(container.state == "waiting" and not container.ran for container in self._of("main"))
+        return "Running" if self.initialized and not starts else "Pending"
 
     @property
     def created(self) -> bool:
@@ -247,6 +253,7 @@ class PodRun:
         times = [at for container in self.containers if (at := container.exits_at) is not None]
         if self.stop is None and not self._completed:
             times += [c.restarts_at for c in self.containers if c.state == "waiting" and c.ran]
+            times += [at for c in self.containers if (at := c.backs_off_at) is not None]
             if self.creating_until > self._looked_at:
                 times.append(self.creating_until)
             if self.deadline is not None:
@@ -257,6 +264,15 @@ class PodRun:
 
     def statuses(self, *roles: str) -> list[Raw]:
         return [container.status() for container in self._of(*roles)]
+
+
+def _begin(container: ContainerRun, now: float) -> bool:
+    """Start a container that has not run yet, or report that its image cannot be pulled. Return whether it changed."""
+    if container.state != "waiting" or container.ran:
+        return False
+    before = container.reason
+    container.start(now)
+    return container.reason != before
 
 
 def _restart(container: ContainerRun, pod: Pod, now: float) -> bool:

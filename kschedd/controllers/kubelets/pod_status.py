@@ -143,6 +143,8 @@ def status_of_run(pod: Pod, node: Node, run: PodRun, now: float) -> dict[str, An
     }
     if inits:
         status["initContainerStatuses"] = inits
+    if ephemeral := run.statuses("ephemeral"):
+        status["ephemeralContainerStatuses"] = ephemeral
     addresses = _addresses(pod, node)
     status |= addresses if run.created or run.over else {k: v for k, v in addresses.items() if k.startswith("host")}
     if generation:
@@ -155,7 +157,7 @@ def status_of_run(pod: Pod, node: Node, run: PodRun, now: float) -> dict[str, An
 def conditions_of(pod: Pod, run: PodRun) -> list[Raw]:
     """Return the conditions that the kubelet sets, in upstream's order."""
     phase = run.phase
-    inits = [container for container in run.containers if container.role != "main"]
+    inits = [container for container in run.containers if container.role in ("init", "sidecar")]
     mains = [container for container in run.containers if container.role == "main"]
     incomplete = [c.name for c in inits if not (c.state == "running" if c.role == "sidecar" else c.finished_well)]
     if phase == "Succeeded":
@@ -165,8 +167,8 @@ def conditions_of(pod: Pod, run: PodRun) -> list[Raw]:
     else:
         why = f"containers with incomplete status: {_listed(incomplete)}"
         initialized = _condition("Initialized", "False", "ContainersNotInitialized", why)
-    unready = [c.name for c in inits if c.role == "sidecar" and c.state != "running"]
-    unready += [c.name for c in mains if c.state != "running"]
+    unready = [c.name for c in inits if c.role == "sidecar" and not c.ready]
+    unready += [c.name for c in mains if not c.ready]
     if phase in ("Succeeded", "Failed"):
         reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
         containers_ready: Raw = _condition("ContainersReady", "False", reason)

@@ -244,7 +244,7 @@ def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: Cluster
     created = response.action == "created"
     if created and one.raw["metadata"].get("uid") and _OF_A_DUMP not in outcome.warnings:
         outcome.warnings.append(_OF_A_DUMP)
-    outcome.unsupported += unsupported(obj.raw)
+    outcome.unsupported += unsupported(obj.raw, jobs_finish=response.jobs_finish)
 
 
 def namespace_for(raw: Raw, namespace: str) -> str:

@@ -53,7 +53,8 @@ def change_result(response: Response) -> ChangeAnswer:
     new, old = response.object, response.before
     assert old is not None, "an object that is changed was there before"
     changed = changed_paths(without_entries(old.raw), without_entries(new.raw))
-    return ChangeAnswer(without_entries(new.raw), changed, response.warnings, newly_unsupported(old.raw, new.raw))
+    idle = newly_unsupported(old.raw, new.raw, jobs_finish=response.jobs_finish)
+    return ChangeAnswer(without_entries(new.raw), changed, response.warnings, idle)
 
 
 def merging(kind: str, obj: Object, change: Raw, manager: str, dry_run: bool = False) -> Request:

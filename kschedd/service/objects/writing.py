@@ -299,7 +299,7 @@ class WritingMethods(Methods):
 
 def _made(response: Response) -> WrittenAnswer:
     raw = response.object.raw
-    return WrittenAnswer(without_entries(raw), response.warnings, unsupported(raw))
+    return WrittenAnswer(without_entries(raw), response.warnings, unsupported(raw, jobs_finish=response.jobs_finish))
 
 
 class _Refused(Exception):

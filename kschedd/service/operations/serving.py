@@ -21,6 +21,7 @@ from kschedd.store.cluster_api import ClusterWriter
 
 Operation = Callable[[ClusterWriter, Request, list[str]], Response]
 
+_JOBS: Final = frozenset(("Job", "CronJob"))
 _CLUSTER = UserInfo("system:admin", ("system:masters",))
 """The user of requests without one."""
 
@@ -36,6 +37,8 @@ def serve(store: ClusterWriter, request: Request) -> Response:
         except KscheddError as refusal:
             refusal.request_warnings = tuple(dict.fromkeys((*warnings, *warned)))
             raise
+    if response.object.kind in _JOBS and store.pod_behavior is not None:
+        response = attrs.evolve(response, jobs_finish=store.pod_behavior.finish_jobs_s is not None)
     if not (warnings or warned):
         return response
     return attrs.evolve(response, warnings=tuple(dict.fromkeys((*warnings, *warned))))

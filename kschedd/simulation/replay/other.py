@@ -79,6 +79,7 @@ class OtherRun:
             start_s=header.start_s,
             on_result=note,
         )
+        engine.store.simulate_pods(options.pod_behavior)
         self.nodes, self.refused = {}, []
         run_steps(engine.store.take_in(world.objects))
         engine.run_until_idle()

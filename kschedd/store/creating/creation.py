@@ -19,6 +19,7 @@ from kschedd.api.schemas.check import check_meta_schema, check_schema
 from kschedd.api.schemas.codec import decoded_object, encoded_object
 from kschedd.api.schemas.fields import FieldError, invalid, required
 from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.api.simulation.pod_behavior import BEHAVIOR, PodBehavior, added_annotations
 from kschedd.api.text.times import stamp
 from kschedd.registry.defaults import default_typed
 from kschedd.registry.strategy import prepare_create, strategy_of
@@ -47,7 +48,7 @@ from kschedd.store.managing import (
 )
 from kschedd.store.objects.stored import typed
 from kschedd.store.prototypes.generated import Generated
-from kschedd.store.prototypes.pod_strategy import SHARED_META, PodStrategy, new_pod, packed
+from kschedd.store.prototypes.pod_strategy import SHARED_META, InternedPod, PodStrategy, new_pod, packed
 from kschedd.store.reader import StoreReader
 
 _NOTHING: Mapping[str, Any] = {}
@@ -136,6 +137,8 @@ class Creation:
         meta.update(admitted.meta)
         if admitted.annotations:
             meta["annotations"] = {**(meta.get("annotations") or {}), **admitted.annotations}
+        if self._cluster.pod_behavior is not None and not restore:
+            self._add_behavior(self._cluster.pod_behavior, meta, admitted)
         self._born("Pod", meta, restore)
         if managing is not NOBODY and (managing.manager or managing.entries):
             meta[MANAGED] = new_pod_entries(managing, meta, admitted.stated_spec, node_name)
@@ -151,6 +154,12 @@ class Creation:
             size = admitted.size + len(packed("Pod", name, (meta, status)))
         check_size(self._cluster, "Pod", name, size)
         return new_pod(raw, meta, admitted, node_name, status)
+
+    def _add_behavior(self, default: PodBehavior, meta: dict[str, Any], admitted: InternedPod) -> None:
+        behaviors = self._cluster.list(BEHAVIOR) if self._cluster.count(BEHAVIOR) else ()
+        added = added_annotations(default, behaviors, meta, admitted.labels, admitted.spec)
+        if added:
+            meta["annotations"] = {**(meta.get("annotations") or {}), **added}
 
     def _new_object(
         self, kind: str, raw: Raw, meta: dict[str, Any], restore: bool, dry_run: bool, managing: Managing

@@ -31,6 +31,11 @@ from kschedd.store.custom_resources.later_kinds import (
     STORAGE_MIGRATION,
     TRUST_BUNDLE,
 )
+from kschedd.store.custom_resources.simulated_behavior_kind import (
+    SIMULATED_BEHAVIOR,
+    SIMULATED_BEHAVIORS,
+    validate_simulated_behavior,
+)
 from kschedd.store.custom_resources.workload_kinds import (
     POD_GROUP,
     POD_GROUP_IN_DOMAINS,
@@ -60,7 +65,7 @@ def _fields(schema: Raw, name: str) -> Fields:
 
 
 def _merged(schema: Raw, name: str) -> Schema:
-    match schema["type"]:
+    match schema.get("type"):
         case "object" if "properties" in schema:
             return _fields(schema, name)
         case "array":
@@ -73,7 +78,7 @@ def _merged(schema: Raw, name: str) -> Schema:
 class RuleKind:
     """A kind that is served only if a feature of `kschedd.config.versions.rules` is enabled."""
 
-    rule: str
+    rule: str  # name of a rule, or of a feature of the cluster
     definition: Object
     validate: Callable[[Raw, Raw | None], list[FieldError]]
     """Returns the errors in the (new, old) spec; old is None for a new object."""
@@ -109,6 +114,7 @@ RULE_KINDS: Final = (
     RuleKind("fields_of_1_37", TRUST_BUNDLE, validate_trust_bundle, False),
     RuleKind("fields_of_1_37", POD_CERTIFICATE, validate_pod_certificate, False),
     RuleKind("fields_of_1_37", STORAGE_MIGRATION, validate_storage_migration, False),
+    RuleKind(SIMULATED_BEHAVIORS, SIMULATED_BEHAVIOR, validate_simulated_behavior, False),
 )
 
 

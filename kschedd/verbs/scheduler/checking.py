@@ -39,7 +39,7 @@ def check(
     """
     report = CheckReport(errors=[str(error) for error in manifests.errors])
     report.pending_before = sum(call("queue.list", limit=0)["counts"].values())
-    fork = call("fork.create")["name"]
+    fork = call("fork.create", what_if=True)["name"]
     in_fork = partial(_in_fork, call, fork)
     explain = partial(in_fork, "causes.explain", program=program)
     try:

@@ -52,7 +52,7 @@ def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
         if words[0] in OVER_FORKS:
             raise UsageError(f"{words[0]} cannot be planned: it changes no objects of the cluster", "plan")
         within_s = seconds_in(options.within, "plan")
-        fork = session.daemon.call("fork.create", name=options.keep)["name"]
+        fork = session.daemon.call("fork.create", name=options.keep, what_if=True)["name"]
         try:
             return _planned(run, session, options, fork, words, within_s)
         finally:

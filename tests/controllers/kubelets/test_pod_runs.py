@@ -292,3 +292,81 @@ def test_statuses_say_which_generation_they_are_about(cluster: KubeletCluster) -
         assert status["observedGeneration"] == 1
         assert {condition["observedGeneration"] for condition in status["conditions"]} == {1}
         assert [c["type"] for c in status["conditions"]][-1] == "PodScheduled"
+
+
+# -- failures and ephemeral containers ------------------------------------------------------------------------------
+
+
+def test_an_image_that_cannot_be_pulled(cluster: KubeletCluster) -> None:
+    cluster.run(annotations={"image-pull": "fails"})
+    why = (
+        'rpc error: code = NotFound desc = failed to pull and unpack image "registry.k8s.io/pause:3.10": failed to '
+        'resolve reference "registry.k8s.io/pause:3.10": registry.k8s.io/pause:3.10: not found'
+    )
+    assert cluster.container()["state"] == {"waiting": {"reason": "ErrImagePull", "message": why}}
+    assert cluster.pod().phase == "Pending"
+    cluster.until(10)
+    assert cluster.container()["state"]["waiting"] == {
+        "reason": "ImagePullBackOff",
+        "message": f'Back-off pulling image "registry.k8s.io/pause:3.10": ErrImagePull: {why}',
+    }
+    assert cluster.runner.next_deadline is None
+    cluster.restart_kubelets()
+    assert cluster.container()["state"]["waiting"]["reason"] in ("ErrImagePull", "ImagePullBackOff")
+    cluster.store.merge_patch("Pod", "default", "web", {"metadata": {"annotations": {"kschedd.io/image-pull": None}}})
+    cluster.run_until_idle()
+    assert (cluster.pod().phase, cluster.states()) == ("Running", {"app": "running"})
+
+
+def test_a_container_is_killed_when_it_is_out_of_memory(cluster: KubeletCluster) -> None:
+    cluster.run(annotations={"run-seconds": "5", "out-of-memory": "true"}, restartPolicy="Never")
+    cluster.until(5)
+    ended = cluster.container()["state"]["terminated"]
+    assert (ended["reason"], ended["exitCode"], cluster.pod().phase) == ("OOMKilled", 137, "Failed")
+
+
+def test_a_failing_readiness_probe_leaves_the_pod_running(cluster: KubeletCluster) -> None:
+    cluster.run(annotations={"readiness": "fails"})
+    assert (cluster.pod().phase, cluster.states()) == ("Running", {"app": "running"})
+    assert cluster.container()["ready"] is False
+    assert cluster.condition("Ready") == ("False", "ContainersNotReady", "containers with unready status: [app]")
+
+
+def test_a_failing_liveness_probe_restarts_the_container(cluster: KubeletCluster) -> None:
+    cluster.run(annotations={"liveness": "fails"})
+    cluster.until(19)
+    assert cluster.container()["restartCount"] == 0
+    cluster.until(20)
+    assert (cluster.container()["restartCount"], cluster.container()["lastState"]["terminated"]["exitCode"]) == (1, 137)
+
+
+@pytest.mark.parametrize("more", [{}, {"run-seconds": "1000"}])
+def test_a_pod_that_is_stuck_ends_only_without_a_grace_period(cluster: KubeletCluster, more: dict[str, str]) -> None:
+    cluster.run(annotations={"termination-seconds": "never", **more})
+    cluster.store.delete("Pod", "default", "web")
+    cluster.until(900)
+    assert cluster.pod().deletion_timestamp
+    cluster.store.delete("Pod", "default", "web", grace_period_s=0)
+    cluster.run_until_idle()
+    assert cluster.store.find("Pod", "default", "web") is None
+
+
+def test_an_ephemeral_container_runs_beside_the_others(cluster: KubeletCluster) -> None:
+    cluster.run()
+    debugger = {"name": "debugger", "image": "busybox:1"}
+    patch = {"spec": {"ephemeralContainers": [debugger]}}
+    cluster.store.merge_patch("Pod", "default", "web", patch, subresource="ephemeralcontainers")
+    cluster.run_until_idle()
+    cluster.restart_kubelets()
+    (entry,) = cluster.pod().status["ephemeralContainerStatuses"]
+    assert entry["state"] == {"running": {"startedAt": "2023-11-14T22:13:20Z"}}
+    assert (entry["name"], entry["image"], entry["ready"], entry.get("started")) == (
+        "debugger",
+        "busybox:1",
+        False,
+        None,
+    )
+    assert (cluster.pod().phase, cluster.condition("Ready")[0]) == ("Running", "True")
+    cluster.store.delete("Pod", "default", "web")
+    cluster.until(31)
+    assert cluster.store.find("Pod", "default", "web") is None
