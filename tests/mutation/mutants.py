@@ -1,7 +1,8 @@
 """Mutants of a module: its text with one small fault at a node of its syntax tree.
 
 A mutant replaces one expression or statement, so that all other lines keep their numbers. Annotations, docstrings,
-decorators, assertions, f-strings and type names are not changed, since most such changes are undetectable.
+decorators, assertions, f-strings, type names and options of generated methods are not changed, since most such changes
+are undetectable.
 """
 
 import ast
@@ -203,11 +204,13 @@ def _looked_at(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _names_types(node: ast.AST) -> bool:
-    """Return whether this expression matters only to type checkers."""
+    """Return whether this code matters only to type checkers, or to the generated methods of a class."""
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
         case ast.Call(func=ast.Name(id="cast" | "isinstance" | "TypeVar")):
+            return True
+        case ast.keyword(arg="init" | "repr" | "slots"):  # of a field that nobody passes, or of a class
             return True
     return False
 

@@ -44,6 +44,7 @@ def _faults(text: str) -> list[tuple[int, str, str]]:
         pytest.param("for x in a:\n    break", [("break", "pass")], id="statement"),
         pytest.param("x = [a for a in b if c]", [("c", "True")], id="filter"),
         pytest.param("x: Literal[1]", [], id="annotation"),
+        pytest.param("x = field(init=False)", [], id="generated-method"),
         pytest.param("assert x == 1", [], id="assertion"),
         pytest.param("f'{x + 1}'", [], id="f-string"),
         pytest.param("'1'", [], id="docstring"),

@@ -4,6 +4,7 @@ The working tree is only read. The copy includes compiled modules, so that each 
 writes only to the copy. The copy is deleted at the end of the block.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -24,7 +25,18 @@ ROOT: Final = Path(__file__).parents[2]
 _COPIED: Final = ("kschedd", "repl", "tests", "docs", "examples", "profiles")
 _HALF_WRITTEN: Final = shutil.ignore_patterns("*.pyc.*")  # temporary files of other processes
 _SLOWER: Final = 5  # a trial that takes this many times the duration without a fault counts as detected
-_SHORTEST_S: Final = 20.0
+_SHORTEST_S: Final = 8.0
+
+#: The test files of modules whose tests are not, or not only, in the file of the module's name.
+TESTED_BY: Final = {
+    "queue/backoff": "queue/test_scheduling_queue queue/test_groups",
+    "queue/entry": "queue/test_scheduling_queue queue/test_groups",
+    "queue/gating": "queue/test_scheduling_queue queue/test_groups",
+    "queue/hints": "queue/test_scheduling_queue queue/test_unschedulable",
+    "queue/scheduling_queue": "queue/test_scheduling_queue queue/test_groups",
+    "queue/snapshot": "queue/test_scheduling_queue queue/test_groups",
+    "queue/unschedulable": "queue/test_scheduling_queue queue/test_groups queue/test_unschedulable",
+}
 
 
 class AlreadyFailing(Exception):
@@ -33,11 +45,12 @@ class AlreadyFailing(Exception):
 
 @attrs.frozen
 class Copy:
-    """A copy of the tree, and the tests to run in it."""
+    """A copy of the tree, and a process that runs a module's tests in it."""
 
     root: Path
     module: str  # its path in the tree
     tests: Sequence[str]  # likewise
+    server: subprocess.Popen[str]  # tests/mutation/server.py
 
     def seconds_without_fault(self, limit_s: float) -> float:
         """Run the tests without a fault; return the duration in seconds.
@@ -63,38 +76,11 @@ class Copy:
 
     def _run(self, limit_s: float) -> str:
         """Run the tests; return the last line of their output if they fail, otherwise ""."""
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "--no-header",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:kschedd",  # kschedd's pytest plugin, which a tree without kschedd cannot load
-            "-p",
-            "no:xdist",
-        ]
-        process = subprocess.Popen(
-            [*command, *self.tests],
-            cwd=self.root,
-            env={**os.environ, **_variables(self.root)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            return f"not done after {limit_s:.0f} s"
-        finally:
-            _end_all_of(process)
-        lines = output.split("\n")
-        return "" if process.returncode == 0 else next((line for line in reversed(lines) if line), "no output")
+        assert self.server.stdin is not None, "a pipe"
+        assert self.server.stdout is not None, "a pipe"
+        self.server.stdin.write(f"{limit_s}\n")
+        self.server.stdin.flush()
+        return str(json.loads(self.server.stdout.readline()))
 
 
 def _variables(root: Path) -> dict[str, str]:
@@ -103,36 +89,38 @@ def _variables(root: Path) -> dict[str, str]:
     return variables if shared is None else {**variables, VARIABLE: str(shared.resolve())}
 
 
-def _end_all_of(process: subprocess.Popen[str]) -> None:
-    """End the tests and all processes of their session."""
-    try:
-        os.killpg(process.pid, 9)
-    except ProcessLookupError:
-        return
-    process.wait()
-
-
 @contextmanager
 def copied(module: str, tests: Sequence[str], root: Path = ROOT) -> Iterator[Copy]:
     """Copy the tree; delete the copy at the end of the block."""
-    with tempfile.TemporaryDirectory(prefix="kschedd-mutants-") as name:
-        copy = Path(name) / "tree"
+    with tempfile.TemporaryDirectory(prefix="kschedd-mutants-") as folder:
+        copy = Path(folder) / "tree"
         copy.mkdir()
         for each in root.iterdir():
             if each.name in _COPIED:
                 shutil.copytree(each, copy / each.name, symlinks=True, ignore=_HALF_WRITTEN)
             elif each.is_file():
                 shutil.copy2(each, copy / each.name)
-        yield Copy(copy, module, tests)
+        name = ".".join(Path(module).with_suffix("").parts)
+        with subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("server.py")), name, *tests],
+            cwd=copy,
+            env={**os.environ, **_variables(copy)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as server:
+            yield Copy(copy, module, tests, server)
 
 
 def files_testing(module: str, root: Path = ROOT) -> list[str]:
     """Return the test files of a module; none if its room has no tests.
 
-    These are the file named after the module, or after its folder and the module. If there is none, they are the room's
-    test files that import the module, or all of the room's if none imports it.
+    These are the files that TESTED_BY names; else the file named after the module, or after its folder and the module.
+    If there is none, they are the room's test files that import the module, or all of the room's if none imports it.
     """
     path = Path(module)
+    if names := TESTED_BY.get("/".join(path.with_suffix("").parts[1:])):
+        return [f"tests/{name}.py" for name in names.split()]
     beside = Path("tests", *path.parts[1:-1], f"test_{path.name}")
     if (root / beside).is_file():
         return [str(beside)]
