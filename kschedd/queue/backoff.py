@@ -32,9 +32,6 @@ class BackoffQueue:
     rejected: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
     failed: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
 
-    def __len__(self) -> int:
-        return len(self.rejected) + len(self.failed)
-
     def expiration(self, entry: QueuedPod) -> int:
         """Return the time at which the pod's backoff expires; 0 if it has no failed attempt."""
         if entry.backoff_expiration:
@@ -67,7 +64,7 @@ class BackoffQueue:
         elif self.aligned:
             self.rejected.put(entry.key, (expiration, self.sort_key(entry)), entry)
         else:
-            self.rejected.put(entry.key, (expiration, 0), entry)
+            self.rejected.put(entry.key, expiration, entry)
 
     def remove(self, key: str) -> None:
         if self.rejected.remove(key) is None:

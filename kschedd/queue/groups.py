@@ -174,7 +174,7 @@ class GroupQueue:
         tried = {member.uid for member in group.members}
         group.members = sorted(waiting.values(), key=order_in_group)
         group.pod, group.group_priority = group.members[0].pod, self.known[key]
-        group.backoff_expiration, group.popped_early = 0, 0
+        group.backoff_expiration = 0
         label = events.SCHEDULE_ATTEMPT_FAILURE
         if outcome is Code.SUCCESS:
             group.consecutive_errors = group.unschedulable_count = 0

@@ -6,7 +6,7 @@ pod gets stuck, and is reported to `on_fault`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from enum import IntEnum
+from enum import IntEnum, auto
 from typing import Any
 
 import attrs
@@ -33,9 +33,9 @@ FaultReport = Callable[[str, str, Exception], None]
 
 
 class Strategy(IntEnum):
-    SKIP = 0
-    AFTER_BACKOFF = 1
-    IMMEDIATELY = 2
+    SKIP = auto()
+    AFTER_BACKOFF = auto()
+    IMMEDIATELY = auto()
 
 
 @attrs.frozen

@@ -36,7 +36,7 @@ class Happened:
     event: ClusterEvent
     old: Any
     new: Any
-    observation: int = 0
+    observation: int
 
 
 @attrs.define(eq=False)
@@ -85,7 +85,7 @@ class InFlight:
         if self.pods:
             self._events.append(Happened(event, old, new, observation))
 
-    def since_pop(self, uid: str, seen: int = 0) -> Iterator[Happened]:
+    def since_pop(self, uid: str, seen: int) -> Iterator[Happened]:
         """Return the events since the pod was popped, oldest first.
 
         Events of cache updates up to number `seen` are omitted.
@@ -103,9 +103,7 @@ class InFlight:
         if found is None:
             return None
         if not self.pods:
-            if self._events:
-                self._first += len(self._events)
-                self._events.clear()
+            self._events.clear()
         elif self._events:
             unwanted = next(iter(self.pods.values()))[0] - self._first
             if unwanted >= _BATCH and 2 * unwanted >= len(self._events):

@@ -6,10 +6,15 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.resources import ResizeRules
 from kschedd.framework.events import ActionType, EventResource, on
-from kschedd.queue.entry import SubQueue
+from kschedd.metrics.instruments import Distribution
+from kschedd.object_faults import ObjectRef
+from kschedd.queue.entry import SECOND, SubQueue
 from kschedd.queue.event_handlers import EventHandlers
 from kschedd.queue.scheduling_queue import QueueSettings, SchedulingQueue
+from kschedd.queue.times import QueueTimes
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
 
 EVERY = tuple(
     on(resource, ActionType.ALL)
@@ -26,13 +31,16 @@ class Watcher:
         self.waiting: set[str] = set()
         self.handlers = EventHandlers(self.queue, {"default-scheduler"})
         for name, priority in [("parked-0", 0), ("parked-9", 9)]:
-            self.queue.add(make.pod(name, priority=priority), 0)
-            entry = self.queue.pop(0)
-            assert entry is not None
-            entry.unschedulable_plugins = frozenset({"Any"})
-            self.queue.add_unschedulable_if_not_present(entry, 0)
+            self.park(make.pod(name, priority=priority))
         self.queue.add(make.pod("flying"), 0)
         assert self.queue.pop(0) is not None
+
+    def park(self, pod: Pod) -> None:
+        self.queue.add(pod, 0)
+        entry = self.queue.pop(0)
+        assert entry is not None
+        entry.unschedulable_plugins = frozenset({"Any"})
+        self.queue.add_unschedulable_if_not_present(entry, 0)
 
     def change(self, old: Object | None, new: Object | None) -> tuple[int, list[str]]:
         """Apply the change and return the number of resulting events and the parked pods that were moved."""
@@ -120,11 +128,14 @@ def nominated(make: Any, node: str, version: int) -> Pod:
         pytest.param("n1", [], id="kept"),
         pytest.param("n2", ["parked-0"], id="changed-wakes-pods-of-no-higher-priority"),
         pytest.param("", ["parked-0"], id="cleared"),
+        pytest.param("n3", ["parked-0", "parked-5"], id="including-pods-of-its-priority"),
     ],
 )
 def test_a_changed_nomination_leaves_room(watcher: Watcher, make: Any, node: str, moved: list[str]) -> None:
+    if "parked-5" in moved:
+        watcher.park(make.pod("parked-5", priority=5))
     watcher.change(None, nominated(make, "n1", 1))
-    assert watcher.change(nominated(make, "n1", 1), nominated(make, node, 2)) == (len(moved), moved)
+    assert watcher.change(nominated(make, "n1", 1), nominated(make, node, 2)) == (min(len(moved), 1), moved)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +155,9 @@ def test_a_nominated_pod_gets_bound(
     assert watcher.change(pending, pending.on_node("n1")) == expected
 
 
-def test_a_nominated_pod_that_goes_leaves_room(watcher: Watcher, make: Any) -> None:
+@pytest.mark.parametrize("bound_nominees_wake_none", [False, True])
+def test_a_nominated_pod_that_goes_leaves_room(watcher: Watcher, make: Any, bound_nominees_wake_none: bool) -> None:
+    watcher.queue.settings = QueueSettings(bound_nominees_wake_none=bound_nominees_wake_none)
     watcher.change(None, nominated(make, "n1", 1))
     assert watcher.change(nominated(make, "n1", 1), None) == (1, ["parked-0"])
 
@@ -172,3 +185,81 @@ def test_a_node(watcher: Watcher, make: Any, old: Any, new: Any, count: int) -> 
 def test_other_kinds_matter_if_a_plugin_waits_for_them(watcher: Watcher, kind: str, count: int) -> None:
     thing = Object.from_raw({"kind": kind, "metadata": {"name": "x"}})
     assert watcher.change(None, thing)[0] == count
+
+
+def test_changes_are_handled_in_order_and_timed_by_their_event(watcher: Watcher, make: Any) -> None:
+    clock = iter([1.0, 2.0, 4.0, 8.0])
+    watcher.handlers.times = QueueTimes(lambda: next(clock))
+    old, new = make.node("n"), make.node("n", a="b")
+    made, gone = (Object.from_raw({"kind": "ConfigMap", "metadata": {"name": name}}) for name in "ab")
+    changes = [
+        (ADDED, None, old),
+        (MODIFIED, old, new),
+        (ADDED, None, made),
+        (DELETED, gone, gone),
+        (DELETED, old, new),
+    ]
+    watcher.handlers.observed([WatchEvent(*change, 1) for change in changes], 10)
+    family, _ = watcher.handlers.times.families()
+    took_s = {labels: each.sum for labels, each in family.samples.items() if isinstance(each, Distribution)}
+    assert took_s == {("NodeAdd",): 1.0, ("NodeUpdateNodeLabel",): 2.0, ("NodeDelete",): 4.0}
+    assert [happened.event.label for happened in watcher.queue._in_flight.events()] == [
+        "NodeAdd",
+        "NodeUpdateNodeLabel",
+        "NodeDelete",
+    ]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_change_that_fails_is_noted_and_tried_again(watcher: Watcher, make: Any, at_once: bool) -> None:
+    queue, handlers, broken = watcher.queue, watcher.handlers, [True]
+
+    def listener(event: Any, old: Any, new: Any, now: int) -> None:
+        if broken[0] and new.name == "bad":
+            raise RuntimeError("boom")
+
+    queue.event_listener = listener
+    if at_once:
+        handlers.observed([WatchEvent(ADDED, None, make.node("bad"), 1)], 1 * SECOND)
+    else:
+        handlers.changed(None, make.node("bad"), 1 * SECOND)
+    assert [ref for ref, _ in handlers.faults.by_object] == [ObjectRef("Node", "", "bad")]
+    assert queue.events_kept == 0
+    broken[0] = False
+    handlers.observed([WatchEvent(ADDED, None, make.node("good"), 1)], 3600 * SECOND)
+    assert [happened.new.name for happened in queue._in_flight.events()] == ["bad", "good"]
+    assert not handlers.faults.by_object
+
+
+def resized(make: Any, why: str, **parts: Any) -> Pod:
+    pending = {"type": "PodResizePending", "status": "True", "reason": why}
+    pod: Pod = make.pod("a", nodeName="n", status={"conditions": [pending] if why else []}, **parts)
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "queued"),
+    [
+        pytest.param(None, "Deferred", True, id="found"),
+        pytest.param("", "Deferred", True, id="that-becomes-deferred"),
+        pytest.param("Deferred", "", False, id="that-is-done"),
+        pytest.param("Deferred", "Infeasible", False, id="that-the-node-refuses"),
+        pytest.param("Deferred", None, False, id="of-a-deleted-pod"),
+        pytest.param("Deferred", "Deferred", True, id="that-stays-deferred"),
+    ],
+)
+def test_a_deferred_resize_waits_in_the_queue(
+    watcher: Watcher, make: Any, old: str | None, new: str | None, queued: bool
+) -> None:
+    watcher.queue.settings = QueueSettings(resizing=ResizeRules())
+    before, after = (None if why is None else resized(make, why) for why in (old, new))
+    if before is not None:
+        watcher.change(None, before)
+    if after is not None:
+        after = resized(make, new or "", metadata={"labels": {"x": "y"}})
+    watcher.change(before, after)
+    entry = watcher.queue.entry("d/a")
+    assert (entry is not None) is queued
+    assert entry is None or entry.pod is after
+    watcher.change(None, resized(make, "Deferred", schedulerName="other", uid="other"))
+    assert (watcher.queue.entry("d/a") is entry) is True

@@ -9,6 +9,7 @@ from kschedd.framework.events import ActionType, ClusterEvent, EventResource
 from kschedd.queue import in_flight
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.in_flight import InFlight
+from kschedd.queue.snapshot import EntryCopies, EntryStates
 from tests.queue.conftest import Make
 
 EVENT = ClusterEvent(EventResource.NODE, ActionType.ADD)
@@ -31,6 +32,12 @@ class Plain:
 
 def _entry(make: Make, number: int) -> QueuedPod:
     return QueuedPod(make.pod(f"p{number}"), f"d/p{number}", 0, attempts=1)
+
+
+def _restored(original: InFlight) -> InFlight:
+    restored = InFlight()
+    restored.restore(original.snapshot(), EntryCopies(EntryStates.of(original)))
+    return restored
 
 
 @pytest.mark.parametrize("batch", [1, 3, 256])
@@ -56,6 +63,8 @@ def test_events_since_a_pop_are_those_of_a_plain_list(
                 expected = tested.get(uid)
                 assert tested.done(uid) is expected
                 assert (expected is None) is (plain.popped.pop(uid, None) is None)
+        if number % 50 == 0:
+            tested = _restored(tested)
         assert [entry.uid for entry in tested] == list(plain.popped)
         assert len(tested) == len(plain.popped)
         assert [happened.new for happened in tested.events()] == plain.kept()
@@ -66,8 +75,9 @@ def test_events_since_a_pop_are_those_of_a_plain_list(
                 assert [happened.new for happened in tested.since_pop(uid, seen)] == plain.since(uid, seen)
 
 
-def test_events_are_dropped_with_the_last_pod_and_in_batches_before(make: Make, monkeypatch: Any) -> None:
-    monkeypatch.setattr(in_flight, "_BATCH", 4)
+@pytest.mark.parametrize("batch", [4, 8])
+def test_events_are_dropped_with_the_last_pod_and_in_batches_before(batch: int, make: Make, monkeypatch: Any) -> None:
+    monkeypatch.setattr(in_flight, "_BATCH", batch)
     tested = InFlight()
     entries = [_entry(make, number) for number in range(3)]
     held = []
@@ -95,7 +105,7 @@ def test_clear_forgets_pods_and_events(make: Make) -> None:
     tested.clear()
     assert (len(tested), tested.events(), tested.snapshot().events) == (0, [], [])
     tested.begin(_entry(make, 1))
-    assert list(tested.since_pop("uid-p1")) == []
+    assert list(tested.since_pop("uid-p1", 0)) == []
 
 
 def test_a_pod_is_in_flight_once(make: Make) -> None:

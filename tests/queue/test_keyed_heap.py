@@ -1,5 +1,10 @@
 """Tests that a keyed heap returns items in order after any insertions, replacements and removals."""
 
+from collections.abc import Callable
+from typing import ClassVar
+from weakref import WeakSet
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +19,7 @@ KEYS = st.sampled_from("abcdefgh")
             st.tuples(st.just("put"), KEYS, st.integers(0, 5)),
             st.tuples(st.just("remove"), KEYS, st.just(0)),
             st.tuples(st.just("take"), st.just(""), st.just(0)),
+            st.tuples(st.just("copy"), st.just(""), st.just(0)),
         ),
         max_size=400,
     )
@@ -28,11 +34,14 @@ def test_it_agrees_with_a_sorted_list(steps: list[tuple[str, str, int]]) -> None
         elif what == "remove":
             assert heap.remove(key) == (key if key in model else None)
             model.pop(key, None)
+        elif what == "copy":
+            heap = KeyedHeap.of(heap.items())
         else:
             first = min(model, key=lambda k: model[k], default=None)
             assert heap.take() == first
             model.pop(first or "", None)
         assert len(heap) == len(model)
+        assert list(heap) == list(model)
         assert heap.ordered() == sorted(model, key=lambda k: model[k])
         head = heap.peek()
         assert (head is None) == (not model)
@@ -59,3 +68,56 @@ def test_a_removed_key_is_not_there() -> None:
     assert "a" not in heap
     assert heap.get("a") is None
     assert heap.peek() is None
+
+
+class Thing:
+    """A value that can be counted while something refers to it, and an order whose comparisons are counted."""
+
+    alive: ClassVar[WeakSet["Thing"]] = WeakSet()
+    compared = 0
+
+    def __init__(self, order: int) -> None:
+        self.order = order
+        self.alive.add(self)
+
+    def __lt__(self, other: "Thing") -> bool:
+        type(self).compared += 1
+        return self.order < other.order
+
+
+def _replaced(heap: KeyedHeap[Thing], number: int) -> None:
+    thing = Thing(number)
+    heap.put(str(number % 10), thing, thing)
+
+
+def _removed(heap: KeyedHeap[Thing], number: int) -> None:
+    heap.remove(str(number % 10))
+    _replaced(heap, number)
+
+
+@pytest.mark.parametrize("change", [_replaced, _removed])
+def test_stale_items_are_freed_without_much_work(change: Callable[[KeyedHeap[Thing], int], None]) -> None:
+    heap: KeyedHeap[Thing] = KeyedHeap()
+    Thing.compared = most = 0
+    for number in range(2000):
+        change(heap, number)
+        most = max(most, len(Thing.alive))
+    assert most <= 2 * 10 + 66
+    assert Thing.compared < 2000 * 3
+
+
+def test_removed_items_are_freed_with_most_of_the_heap() -> None:
+    heap: KeyedHeap[Thing] = KeyedHeap()
+    for number in range(500):
+        heap.put(str(number), number, Thing(number))
+    for number in range(490):
+        heap.remove(str(number))
+    assert len(Thing.alive) <= 2 * 10 + 66
+
+
+def test_an_empty_heap_keeps_nothing() -> None:
+    heap: KeyedHeap[Thing] = KeyedHeap()
+    for empty in (lambda: heap.remove("a"), heap.clear):
+        heap.put("a", 1, Thing(1))
+        empty()
+        assert (len(heap), len(Thing.alive)) == (0, 0)

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from kschedd.api.objects import Object
+from kschedd.framework.events import NODE_ADD, ActionType, EventResource, on
 from kschedd.metrics.instruments import MOST_UNSORTED, Distribution
 from kschedd.queue.entry import SECOND, Move, SubQueue
 from kschedd.queue.metrics import MoveMetrics, queue_metrics
-from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.queue.scheduling_queue import QueueSettings, SchedulingQueue
 from tests.queue.conftest import Make
 
 
@@ -89,3 +91,42 @@ def test_a_pod_that_is_popped_early_counts_as_active(make: Make) -> None:
     found = shown([early], queue)
     assert found["scheduler_queue_incoming_pods_total"] == {("active", "PopFromBackoffQ"): 1}
     assert found["scheduler_queue_incoming_entities_total"] == {("active", "PopFromBackoffQ", "pod"): 1}
+
+
+def test_moves_within_upstreams_unschedulable_pods_are_not_counted() -> None:
+    queue = SchedulingQueue()
+    apart = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
+    moves = [Move(1, "d/p", "u", source, target, "X", entity="pod") for source in apart for target in apart]
+    assert shown(moves, queue)["scheduler_queue_incoming_pods_total"] == {}
+    moves = [Move(1, "d/p", "u", SubQueue.ACTIVE, target, "X", entity="pod") for target in apart]
+    assert shown(moves, queue)["scheduler_queue_incoming_pods_total"] == {("unschedulable", "X"): 2}
+
+
+def test_a_group_is_one_entity_and_its_pods_are_none(make: Make) -> None:
+    queue = SchedulingQueue(QueueSettings(groups_queued=True))
+    spec = {"kind": "PodGroup", "metadata": {"name": "g", "namespace": "d"}}
+    queue.groups.changed(None, Object.from_raw(spec), 0)
+    for name in "abc":
+        queue.add(make.pod(name, schedulingGroup={"podGroupName": "g"}), 1)
+    queue.add(make.pod("unknown", schedulingGroup={"podGroupName": "other"}), 1)
+    queue.add(make.pod("single"), 1)
+    found = shown([], queue)
+    assert found["scheduler_pending_pods"] == {
+        ("active",): 4,
+        ("backoff",): 0,
+        ("unschedulable",): 0,
+        ("gated",): 0,
+        ("pending",): 0,
+        ("incomplete",): 1,
+    }
+    entities = {labels: count for labels, count in found["scheduler_queued_entities"].items() if count}
+    assert entities == {("active", "pod"): 1, ("active", "podgroup"): 1}
+
+
+def test_stored_events_are_counted_with_the_pops(make: Make) -> None:
+    queue = SchedulingQueue(hints={"default-scheduler": {"Any": (on(EventResource.NODE, ActionType.ADD),)}})
+    queue.add(make.pod("p"), 1)
+    queue.pop(1)
+    for name in "nm":
+        queue.move_all_to_active_or_backoff(NODE_ADD, None, make.node(name), 1)
+    assert shown([], queue)["scheduler_inflight_events"] == {("NodeAdd",): 2, ("PodPopped",): 1}

@@ -20,8 +20,11 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.status import Status, unschedulable
+from kschedd.metrics.instruments import Distribution
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.scheduling_queue import QueueSettings, SchedulingQueue
+from kschedd.queue.snapshot import EntryCopies
+from kschedd.queue.times import QueueTimes
 
 A, R = ActionType, EventResource
 MS = SECOND // 1000
@@ -62,6 +65,27 @@ def reject(
     return q.add_unschedulable_if_not_present(entry, now, seen)
 
 
+def one_pod_in_each(make: Any, *, empty: bool = False, pop_from_backoff: bool = False) -> SchedulingQueue:
+    """Return a queue with one pod in each sub-queue and one in flight, named after it."""
+    gate = {"shut": True}
+    q = queue(
+        more={"Labels": (on(R.NODE, A.UPDATE_NODE_LABEL),), "Gates": (on(R.NODE, A.ADD),)},
+        pre_enqueue={"Gates": lambda pod: unschedulable("no") if pod.name == "gated" and gate["shut"] else None},
+        pop_from_backoff=pop_from_backoff,
+    )
+    names = () if empty else ("in_flight", "backoff", "error_backoff", "unschedulable")
+    _, *waiting = (popped(q, make.pod(name), 0) for name in ("none", *names))
+    for entry in waiting[1:]:
+        reject(q, entry, 0, *{"backoff": ["Labels"], "unschedulable": ["Fit"]}.get(entry.pod.name, []))
+    if not empty:
+        q.move_all_to_active_or_backoff(LABELLED, None, make.node(), 0)
+        q.add(make.pod("gated"), 0)
+        q.add(make.pod("active"), 0)
+    q.done("uid-none", 0)
+    gate["shut"] = False
+    return q
+
+
 # The order of pods.
 
 
@@ -69,6 +93,8 @@ def test_higher_priority_leaves_first_then_the_longer_waiting(make: Any) -> None
     q = queue()
     for at, (name, priority) in enumerate([("a", 0), ("b", 5), ("c", 5), ("d", 9)]):
         q.add(make.pod(name, priority=priority), at)
+    assert [e.pod.name for e in q.entries(SubQueue.ACTIVE)] == ["d", "b", "c", "a"]
+    assert [e.pod.name for e in q.entries()] == ["a", "b", "c", "d"]
     assert [e.pod.name for e in iter(lambda: q.pop(9), None)] == ["d", "b", "c", "a"]
 
 
@@ -101,6 +127,71 @@ def test_a_deleted_pod_is_not_popped(make: Any) -> None:
     q.delete(make.pod("a"), 2)
     assert q.pop(3) is None
     assert not q.ready
+
+
+@pytest.mark.parametrize(
+    "place", [SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF, SubQueue.UNSCHEDULABLE, SubQueue.GATED]
+)
+def test_a_deleted_pod_is_in_no_sub_queue(make: Any, place: SubQueue) -> None:
+    q = one_pod_in_each(make)
+    (entry,) = q.entries(place)
+    q.delete(entry.pod, 9 * SECOND)
+    assert q.entries(place) == []
+    assert sorted(q.counts().values()) == [0, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("pop_from_backoff", [False, True])
+def test_a_restored_queue_continues_as_the_original(make: Any, pop_from_backoff: bool) -> None:
+    q = one_pod_in_each(make, pop_from_backoff=pop_from_backoff)
+    q.move_all_to_active_or_backoff(LABELLED, None, make.node(), 1)  # an event for the pod in flight
+    snapshot, restored = q.snapshot(), one_pod_in_each(make, empty=True, pop_from_backoff=pop_from_backoff)
+    restored.restore(snapshot, EntryCopies(snapshot.states))
+    found = []
+    for queue in (q, restored):
+        [flying] = queue.in_flight_pods()
+        places = {entry.pod.name: entry.place.value for entry in queue.entries()}
+        counts = queue.counts()
+        leftover = queue.next_leftover()
+        [waiting] = [entry for kind in queue.unschedulable_kinds() for entry in kind]
+        queue.delete(waiting.pod, 9)
+        returned = reject(queue, flying, 9, "Labels")
+        queue.add(make.pod("new"), 9)
+        moved = queue.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 9)
+        queue.flush_backoff(300 * SECOND)
+        pops = [queue.pop(300 * SECOND) for _ in range(9)]
+        order = [entry.pod.name for entry in pops if entry is not None]
+        found.append(
+            (places, counts, leftover, returned, [entry.key for entry in moved], order, queue.scheduling_cycle)
+        )
+    assert found[0] == found[1]
+    places, _, leftover, returned, moved, order, cycle = found[0]
+    assert places == {
+        place.value: place.value for place in SubQueue if place in q.counts() and place is not SubQueue.IN_FLIGHT
+    }
+    assert (leftover, returned, moved) == (300 * SECOND, SubQueue.BACKOFF, ["d/gated"])
+    assert sorted(order) == ["active", "backoff", "error_backoff", "gated", "in_flight", "new"]
+    assert cycle == 11
+
+
+def test_the_next_pod_is_compared_with_a_popped_one(make: Any) -> None:
+    q = queue(pop_from_backoff=True)
+    entries = [popped(q, make.pod(name, priority=priority), 0) for name, priority in [("a", 5), ("b", 3)]]
+    assert q.order_of(entries[0]) == (0, (-5, 0))
+    assert not q.next_comes_before(q.order_of(entries[0]), 0), "no pod is next"
+    q.add(make.pod("c", priority=4), 0)
+    assert [q.next_comes_before(q.order_of(entry), 0) for entry in entries] == [False, True]
+    assert q.pop(0) is not None
+    for entry in entries:
+        reject(q, entry, 500 * MS, "Fit")
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 500 * MS)
+    early = q.pop(600 * MS)
+    assert early is entries[0]
+    order = q.order_of(early)
+    assert order == (1 * SECOND, (-5, 500 * MS))
+    assert not q.next_comes_before(order, 600 * MS), "b backs off as long, and has a lower priority"
+    q.add(make.pod("low", priority=1), 600 * MS)
+    assert q.next_comes_before(order, 600 * MS), "an active pod is before each pod that backs off"
+    assert not q.next_comes_before(order, 2 * SECOND), "after the backoff, the priority decides"
 
 
 def test_a_closed_queue_pops_nothing(make: Any) -> None:
@@ -250,6 +341,48 @@ def test_other_plugins_registrations_do_not_count(make: Any) -> None:
     entry = popped(q, make.pod(), 0)
     reject(q, entry, 0, "Fit")
     assert q.move_all_to_active_or_backoff(LABELLED, None, make.node(), 1) == []
+
+
+def test_each_pod_is_moved_by_the_events_of_its_own_plugins(make: Any) -> None:
+    q = queue(more={"Other": (on(R.NODE, A.UPDATE_NODE_LABEL),)})
+    for name, plugin in [("a", "Other"), ("b", "Fit")]:
+        reject(q, popped(q, make.pod(name), 0), 0, plugin)
+    for name, event in [("b", NODE_ADD), ("a", LABELLED)]:
+        moved = q.move_all_to_active_or_backoff(event, None, make.node(), 1)
+        assert [entry.pod.name for entry in moved] == [name]
+
+
+def test_the_answers_of_the_plugins_that_rejected_a_pod_are_shown(make: Any) -> None:
+    skips = on(R.NODE, A.ADD, lambda pod, old, new: QUEUE_SKIP)
+    queues = on(R.NODE, A.ADD, lambda pod, old, new: QUEUE)
+    registered = {
+        "Skips": (skips,),
+        "Queues": (queues, skips),
+        "Never": (on(R.NODE, A.DELETE),),
+        "Plain": (on(R.NODE, A.ADD),),
+    }
+    q = queue(more=registered)
+    entry = popped(q, make.pod(), 0)
+    reject(q, entry, 0, "Skips", "Queues", "Never", pending=("Plain",))
+    assert q.hints.answers(entry, NODE_ADD, None, make.node()) == [
+        ("Never", "not registered"),
+        ("Plain", "Queue"),
+        ("Queues", "Queue"),
+        ("Skips", "QueueSkip"),
+    ]
+
+
+@pytest.mark.parametrize(("hint", "label"), [(lambda pod, old, new: QUEUE_SKIP, "QueueSkip"), (None, ""), (1, "Error")])
+def test_calls_of_hints_are_timed(make: Any, hint: Any, label: str) -> None:
+    q = queue(on(R.NODE, A.ADD, hint))
+    clock = iter([1.0, 3.5])
+    times = QueueTimes(lambda: next(clock))
+    q.time(times)
+    reject(q, popped(q, make.pod(), 0), 0, "Fit")
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1)
+    _, hints = times.families()
+    found = {labels: (each.count, each.sum) for labels, each in hints.samples.items() if isinstance(each, Distribution)}
+    assert found == ({("Fit", "NodeAdd", label): (1, 2.5)} if label else {})
 
 
 def test_a_wildcard_event_with_a_pod_is_for_that_pod_only(make: Any) -> None:
@@ -750,6 +883,7 @@ def test_every_move_is_recorded_with_what_moved_it(make: Any) -> None:
     q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 5 * SECOND)
     reject(q, entry, 6 * SECOND, "Fit")
     q.delete(entry.pod, 7 * SECOND)
+    assert [move.stayed for move in moves] == [0, 0, 1, 1, 3 * SECOND - 2, SECOND, 2 * SECOND, SECOND]
     reported = [(m.source.value, m.target.value, m.event, m.plugin, m.seen) for m in moves]
     assert reported == [
         ("outside", "active", "UnschedulablePodAdd", "", ""),
