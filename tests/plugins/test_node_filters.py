@@ -11,7 +11,7 @@ from kschedd.api.selecting.selectors import SelectorError
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.versions.kube_versions import V1_34_1, V1_36
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.events import QUEUE, QUEUE_SKIP
+from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, ClusterEvent, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.status import SKIP, Code, Status
@@ -160,6 +160,71 @@ def test_node_selector_affinity_and_added_affinity_all_count() -> None:
     }
 
 
+def with_added(**added: Any) -> NodeAffinity:
+    return NodeAffinity.from_args(NodeAffinityArgs(added or None), Handle(SchedulerCache()))
+
+
+SSD = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+ADDED = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [SSD]}}
+
+
+@pytest.mark.parametrize(
+    ("added", "spec", "skips"),
+    [
+        pytest.param({}, {}, True, id="nothing-to-match"),
+        pytest.param({}, {"nodeSelector": {"zone": "1"}}, False, id="a-selector"),
+        pytest.param({}, {"affinity": required(SSD)}, False, id="an-affinity"),
+        pytest.param(ADDED, {}, False, id="an-added-affinity"),
+    ],
+)
+def test_affinity_is_skipped_if_there_is(added: Any, spec: Any, skips: bool) -> None:
+    plugin, incoming = with_added(**added), pod(**spec)
+    assert (plugin.pre_filter(CycleState(), incoming, SchedulerCache()) is SKIP) is skips
+    assert plugin.idle_for(incoming) == (("pre_filter",) if skips else ())
+
+
+@pytest.mark.parametrize(
+    ("added", "spec", "there"),
+    [
+        pytest.param({}, {}, ["b", "c"], id="alone"),
+        pytest.param({}, {"nodeSelector": {"zone": "1"}}, ["b"], id="with-a-selector"),
+        pytest.param(ADDED, {}, ["c"], id="with-an-added-affinity"),
+    ],
+)
+def test_a_named_node_must_match_all_else_as_well(added: Any, spec: Any, there: list[str]) -> None:
+    cluster = cluster_of(node("a", {"zone": "1", "disk": "ssd"}), node("b", {"zone": "1"}), node("c", {"disk": "ssd"}))
+    for name in "bc":
+        incoming = pod(affinity=required(named(name)), **spec)
+        assert (name in rejected(with_added(**added), incoming, cluster)) is (name not in there)
+        narrowed = with_added(**added).pre_filter(CycleState(), incoming, cluster)
+        assert narrowed == PreFilterResult(frozenset({name}), already_filtered=not added and not spec)
+        assert with_added(**added).idle_for(incoming) == ()
+        if not added and not spec:
+            assert set(rejected(with_added(), incoming, cluster)) == {"a", "b", "c"} - {name}
+
+
+def test_the_weights_of_matching_preferred_terms_are_added_and_scaled() -> None:
+    cluster = cluster_of(node("a", {"disk": "ssd", "zone": "1"}), node("b", {"disk": "ssd"}), node("c"))
+    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["1"]}]}
+    incoming = pod(
+        affinity=affinity(preferredDuringSchedulingIgnoredDuringExecution=[{"weight": 5, "preference": zone}])
+    )
+    added = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 20, "preference": SSD}]}
+    state, rows = CycleState(), cluster.table.order
+    for plugin, weights, scores in [
+        (with_added(), [5, 0, 0], [100, 0, 0]),
+        (with_added(**added), [25, 20, 0], [100, 80, 0]),
+    ]:
+        found = plugin.score_rows(state, incoming, cluster.table, rows)
+        assert found.tolist() == weights
+        assert plugin.normalize(state, incoming, found).tolist() == scores
+        assert plugin.pre_score(state, incoming, cluster, rows) is None
+    assert with_added().pre_score(state, pod(), cluster, rows) is SKIP
+    assert with_added(**added).pre_score(state, pod(), cluster, rows) is None
+    none = pod(affinity=affinity(preferredDuringSchedulingIgnoredDuringExecution=[]))
+    assert with_added().pre_score(state, none, cluster, rows) is None, "an empty list is a list"
+
+
 def test_an_unreadable_preferred_term_is_an_error() -> None:
     bad = {"weight": 1, "preference": {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["-5"]}]}}
     incoming = pod(affinity=affinity(preferredDuringSchedulingIgnoredDuringExecution=[bad]))
@@ -178,6 +243,11 @@ def test_affinity_is_woken_when_a_node_begins_to_match() -> None:
     assert plugin._after_node(waiting, without, with_label) is QUEUE
     assert plugin._after_node(waiting, with_label, with_label) is QUEUE_SKIP
     assert plugin._after_node(waiting, None, without) is QUEUE_SKIP
+    assert plugin._after_node(waiting, None, with_label) is QUEUE
+    assert with_added(**ADDED)._after_node(pod(), None, without) is QUEUE_SKIP
+    assert with_added(**ADDED)._after_node(pod(), None, with_label) is QUEUE
+    [registered] = plugin.events_to_register()
+    assert registered.event == ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
 
 
 def test_images_count_by_size_and_by_how_many_nodes_have_them() -> None:

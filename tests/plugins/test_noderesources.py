@@ -1,22 +1,27 @@
 """Tests that NodeResourcesFit and NodeResourcesBalancedAllocation give the same results as the plain rules."""
 
 import math
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.loading.load import default_config
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint, piecewise_linear
-from kschedd.config.versions.kube_versions import V1_34
+from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.events import QUEUE, QUEUE_SKIP
+from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, ClusterEvent, EventResource
 from kschedd.framework.handle import Handle
+from kschedd.framework.placements import PlacedPods, Placement
 from kschedd.framework.status import SKIP, Code
 from kschedd.plugins.resources.noderesources_args import (
     NodeResourcesBalancedAllocationArgs,
@@ -257,14 +262,14 @@ def compare_fit_scores(cluster: SchedulerCache, incoming: Pod, strategy: Scoring
         assert score == plain_average(strategy, incoming, where, table.pods[row])
 
 
-def plain_balance(names: tuple[str, ...], incoming: Pod, where: Node, there: list[Pod]) -> int:
+def plain_balance(names: tuple[str, ...], incoming: Pod, where: Node, there: list[Pod], *, placed: bool = True) -> int:
     fractions = []
     for name in names:
         requests = incoming.requests.get(name, 0)
         has = where.allocatable.get(name, 0)
         if not has or (name == GPU and not requests):
             continue
-        used = int64(sum(other.requests.get(name, 0) for other in there) + requests)
+        used = int64(sum(other.requests.get(name, 0) for other in there) + (requests if placed else 0))
         fractions.append(min(float(used) / float(has), 1.0))
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)
@@ -308,11 +313,75 @@ def compare_balance(cluster: SchedulerCache, incoming: Pod, names: tuple[str, ..
         assert score == (0 if best_effort else plain_balance(names, incoming, where, table.pods[row]))
 
 
-def test_a_pod_that_requests_nothing_is_not_balanced() -> None:
-    plugin = NodeResourcesBalancedAllocation.from_args(
-        NodeResourcesBalancedAllocationArgs(), Handle(SchedulerCache(), rules=V1_34.default_rules)
+@settings(max_examples=25, deadline=None)
+@given(clusters(), requests, st.integers(1, 4))
+def test_by_1_36_the_change_of_the_balance_counts(cluster: SchedulerCache, requests: dict[str, str], many: int) -> None:
+    incoming, names, table = pod("new", requests), RESOURCES[:many], cluster.table
+    if not any(incoming.requests.get(name) for name in names):
+        return
+    scores = balanced(names, V1_36).score_rows(CycleState(), incoming, table, table.order)
+    for row, score in zip(table.order.tolist(), scores.tolist(), strict=True):
+        where, there = table.nodes[row], table.pods[row]
+        assert where is not None
+        after, before = (plain_balance(names, incoming, where, there, placed=placed) for placed in (True, False))
+        assert score == 50 + int((50 + after - before) / 2)
+
+
+def balanced(names: Sequence[str], version: KubernetesVersion = V1_34) -> NodeResourcesBalancedAllocation:
+    args = NodeResourcesBalancedAllocationArgs(tuple(ResourceWeight(name) for name in names))
+    return NodeResourcesBalancedAllocation.from_args(args, Handle(SchedulerCache(), rules=version.default_rules))
+
+
+@pytest.mark.parametrize(("requests", "skips"), [({}, True), ({GPU: "1"}, True), ({"cpu": "1"}, False)])
+def test_a_pod_that_requests_none_of_the_resources_is_not_balanced(requests: dict[str, str], skips: bool) -> None:
+    answer = balanced(("cpu", "memory")).pre_score(CycleState(), pod("p", requests), None, np.zeros(0, dtype=np.int64))
+    assert answer is (SKIP if skips else None)
+
+
+def devices_for(*resources: str) -> Any:
+    """Return devices of DeviceClasses that provide these resources."""
+    return SimpleNamespace(resolver=SimpleNamespace(classes=lambda: dict.fromkeys(resources)), stamp=7)
+
+
+def test_stored_scores_are_valid_while_the_devices_of_their_resources_are() -> None:
+    cluster = SchedulerCache()
+    cluster.put(Object.from_raw({"kind": "DeviceClass", "metadata": {"name": "c"}}))
+    classes = cluster.versions.latest("DeviceClass")
+    assert classes != 0
+    for devices, of_fit, of_balance in [
+        (None, 0, 0),
+        (devices_for(), classes, 0),
+        (devices_for("example.com/other"), classes, 0),
+        (devices_for("example.com/other", "cpu"), 7, 7),
+    ]:
+        assert attrs.evolve(fit(), devices=devices).cache_key(cluster) == of_fit
+        assert attrs.evolve(balanced(("memory", "cpu")), devices=devices).cache_key(cluster) == of_balance
+
+
+@pytest.mark.parametrize(
+    ("group", "there", "score"),
+    [
+        pytest.param([], [], 0, id="empty"),
+        pytest.param([{"cpu": "1"}], [], (25 + 0) // 2, id="the-pods-of-the-group-count"),
+        pytest.param([], [{"cpu": "2", "memory": "1Gi"}], (50 + 25) // 2, id="and-those-that-run-there"),
+        pytest.param([{"cpu": "9", "memory": "9Gi"}], [], 100, id="up-to-the-whole"),
+        pytest.param([{"cpu": "1", GPU: "1"}], [], (25 + 0 + 50) // 3, id="a-requested-extended-resource-counts"),
+    ],
+)
+def test_a_placement_is_scored_by_its_utilization(group: list[Any], there: list[Any], score: int) -> None:
+    cluster = SchedulerCache()
+    for name in "ab":
+        cluster.put(node(name, cpu="2", memory="2Gi", gpu="1"))
+    for number, requests in enumerate(there):
+        cluster.put(pod(f"there{number}", requests, on="b"))
+    weights = tuple(ResourceWeight(name) for name in ("cpu", "memory", GPU, "example.com/nowhere"))
+    plugin = fit(scoring_strategy=ScoringStrategy("LeastAllocated", weights, ()))
+    pods = [pod(f"g{number}", {"memory": "0", **requests}) for number, requests in enumerate(group)]
+    placed = PlacedPods(Placement("all", cluster.table.order), pods)
+    [found] = plugin.score_placements(
+        Object.from_raw({"kind": "PodGroup", "metadata": {"name": "g"}}), [placed], cluster.table
     )
-    assert plugin.pre_score(CycleState(), pod("best-effort", {}), None, np.zeros(0, dtype=np.int64)) is SKIP
+    assert found == score
 
 
 def test_ignored_resources_and_groups_are_not_compared() -> None:
@@ -353,3 +422,102 @@ def test_the_score_between_two_corners_lies_on_the_line(percent: int, score: int
 )
 def test_fit_is_woken_by_nodes_that_may_help(old: Node | None, new: Node, hint: Any) -> None:
     assert fit()._after_node(pod("waiting", {"cpu": "2"}), old, new) is hint
+
+
+def changed(requests: dict[str, str], **parts: Any) -> Pod:
+    made = pod("other", requests, on=parts.pop("on", "n"))
+    return Pod.from_raw({**made.raw, **parts})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        pytest.param(changed({"cpu": "1"}), None, QUEUE, id="a-deleted-pod"),
+        pytest.param(changed({"cpu": "1"}, on=""), None, QUEUE_SKIP, id="not-one-without-a-node"),
+        pytest.param(
+            changed({"cpu": "1"}, on="", status={"nominatedNodeName": "n"}), None, QUEUE, id="but-a-nominated-one"
+        ),
+        pytest.param(changed({"cpu": "2"}), changed({"cpu": "1"}), QUEUE, id="a-pod-that-shrank"),
+        pytest.param(changed({"cpu": "1"}), changed({"cpu": "2"}), QUEUE_SKIP, id="not-one-that-grew"),
+        pytest.param(changed({"memory": "2"}), changed({"memory": "1"}), QUEUE_SKIP, id="in-another-resource"),
+        pytest.param(changed({"cpu": "2"}, on=""), changed({"cpu": "1"}, on=""), QUEUE_SKIP, id="without-a-node"),
+        pytest.param(pod("waiting", {"cpu": "4"}), pod("waiting", {"cpu": "2"}), QUEUE, id="its-own-change"),
+    ],
+)
+def test_fit_is_woken_by(old: Pod, new: Pod | None, hint: Any) -> None:
+    assert fit()._after_pod(pod("waiting", {"cpu": "2"}), old, new) is hint
+
+
+def test_a_resize_is_woken_by_its_own_node_only() -> None:
+    plugin = attrs.evolve(fit(), resizes_preempt=True)
+    status = {"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}]}
+    waiting = Pod.from_raw({**pod("waiting", {"cpu": "2"}, on="n").raw, "status": status})
+    for name, hint in [("n", QUEUE), ("m", QUEUE_SKIP)]:
+        assert plugin._after_node(waiting, None, node(name, cpu="4")) is hint
+        assert plugin._after_pod(waiting, changed({"cpu": "1"}, on=name), None) is hint
+        assert plugin._after_pod(waiting, changed({"cpu": "1"}, on=name), changed({"cpu": "2"}, on=name)) is hint
+    for each, scale_up, alike in [(plugin, ActionType.UPDATE_POD_SCALE_UP, False), (fit(), ActionType(0), True)]:
+        of_pods, of_nodes = each.events_to_register()
+        expected = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN | scale_up
+        assert (of_pods.event, of_pods.by_signature) == (ClusterEvent(EventResource.POD, expected), alike)
+        expected = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        assert (of_nodes.event, of_nodes.by_signature) == (ClusterEvent(EventResource.NODE, expected), alike)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        pytest.param(None, node("n", cpu="2"), QUEUE, id="a-node-whose-devices-may-provide-it"),
+        pytest.param(None, node("n", cpu="2", gpu="1"), QUEUE_SKIP, id="not-a-node-that-has-too-few"),
+        pytest.param(None, node("n", cpu="2", gpu="2"), QUEUE, id="a-node-that-has-it"),
+        pytest.param(node("n", cpu="2"), node("n", cpu="2", memory="1"), QUEUE, id="any-change-of-such-a-node"),
+        pytest.param(
+            node("n", cpu="2", gpu="2"), node("n", cpu="2", gpu="2", memory="1"), QUEUE_SKIP, id="not-of-others"
+        ),
+    ],
+)
+def test_a_pod_that_may_use_devices_is_woken_by(old: Node | None, new: Node, hint: Any) -> None:
+    plugin = attrs.evolve(fit(), devices=devices_for(GPU))
+    assert plugin._after_node(pod("waiting", {"cpu": "1", GPU: "2"}), old, new) is hint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        pytest.param(None, GPU, QUEUE, id="that-provides-the-resource"),
+        pytest.param("", GPU, QUEUE, id="that-begins-to-provide-it"),
+        pytest.param(GPU, GPU, QUEUE_SKIP, id="not-if-it-did-before"),
+        pytest.param(None, "example.com/other", QUEUE_SKIP, id="not-of-another-resource"),
+    ],
+)
+def test_fit_is_woken_by_a_device_class(old: str | None, new: str, hint: Any) -> None:
+    plugin = attrs.evolve(fit(), devices=devices_for(GPU))
+    _, _, of_classes = plugin.events_to_register()
+    changed = ActionType.ADD | ActionType.UPDATE
+    assert of_classes.event == ClusterEvent(EventResource.DEVICE_CLASS, changed)
+    before, after = (
+        None
+        if resource is None
+        else Object.from_raw(
+            {"kind": "DeviceClass", "metadata": {"name": "c"}, "spec": {"extendedResourceName": resource}}
+        )
+        for resource in (old, new)
+    )
+    assert of_classes.hint is not None
+    assert of_classes.hint(pod("waiting", {GPU: "1"}), before, after) is hint
+    implicit = pod("waiting", {"deviceclass.resource.kubernetes.io/c": "1"})
+    assert of_classes.hint(implicit, before, after) is (QUEUE if old is None else QUEUE_SKIP)
+
+
+def test_stored_statuses_and_requests_are_bounded() -> None:
+    plugin, cluster = fit(), SchedulerCache()
+    cluster.put(node("n", cpu="1"))
+    for number in range(1100):
+        incoming = pod("p", {"cpu": f"{number + 2000}m"})
+        codes = plugin.filter_rows(CycleState(), incoming, cluster.table, cluster.table.order)
+        assert codes is not None
+        first, again = (plugin.code_status(CycleState(), incoming, codes.item()) for _ in range(2))
+        assert first is again
+        plugin._after_node(incoming, None, node("n", cpu="9"))
+    for stored in (plugin._wants, plugin._statuses, plugin._looked_at):
+        assert 0 < len(stored) <= 1024
