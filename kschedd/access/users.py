@@ -1,7 +1,7 @@
 """Users, with name and groups as in Kubernetes' authentication, and the callers that represent them.
 
-There is no RBAC. Every authenticated client has full access, with two exceptions: users of the group READ_ONLY may only
-read, and impersonated users may do what their groups allow.
+By default, every authenticated client has full access, with two exceptions: users of the group READ_ONLY may only read,
+and RBAC objects judge the requests of impersonated users. With `--authorization-mode RBAC`, they judge all requests.
 """
 
 from typing import Final
@@ -13,32 +13,46 @@ READ_ONLY: Final = "kschedd:read-only"
 READ_VERBS: Final = frozenset(("get", "list", "watch"))
 """Kubernetes verbs that change nothing."""
 AUTHENTICATED: Final = "system:authenticated"
-_TRUSTED: Final = frozenset(("system:masters", "system:nodes"))
+UNAUTHENTICATED: Final = "system:unauthenticated"
+MASTERS: Final = "system:masters"
+NODES: Final = "system:nodes"
+SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 
 @attrs.frozen
 class User:
+    """A user. `judged` is true if RBAC objects decide about the user's requests."""
+
     name: str = "system:admin"
-    groups: tuple[str, ...] = ("system:masters", AUTHENTICATED)
+    groups: tuple[str, ...] = (MASTERS, AUTHENTICATED)
     impersonated: bool = False  # true if another user makes the request in this user's name
     uid: str = ""
     by: str = ""  # the user who impersonates this user
     by_groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    judged: bool = False
 
     @property
     def read_only(self) -> bool:
         return READ_ONLY in self.groups
 
-    @property
-    def may_do_everything(self) -> bool:
-        """True unless the user is read-only, or is impersonated and in neither system:masters nor system:nodes.
+    def under_rbac(self) -> "User":
+        """Return the user, whose requests RBAC objects judge unless the user is in system:masters or system:nodes.
 
-        The admission plugin NodeRestriction restricts kubelets further.
+        The admission plugin NodeRestriction restricts kubelets.
         """
-        return not self.read_only and (not self.impersonated or not _TRUSTED.isdisjoint(self.groups))
+        return self if MASTERS in self.groups or NODES in self.groups else attrs.evolve(self, judged=True)
 
 
 ANYBODY: Final = User("system:admin")
+
+
+def groups_of_service_account(name: str) -> tuple[str, ...]:
+    """Return the groups of a ServiceAccount's user `system:serviceaccount:NAMESPACE:NAME`; () for other users."""
+    namespace, colon, account = name.removeprefix(SERVICE_ACCOUNT).partition(":")
+    if not name.startswith(SERVICE_ACCOUNT) or not colon or not namespace or not account or ":" in account:
+        return ()
+    return "system:serviceaccounts", f"system:serviceaccounts:{namespace}"
 
 
 @attrs.frozen

@@ -37,6 +37,7 @@ from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.errors import KscheddError, without_traceback
 from kschedd.store.admission_plugins.attributes import UserInfo
+from kschedd.store.authorization.judge import RbacJudge
 from kschedd.store.creating.updates import Subresource
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import ApiError
@@ -88,6 +89,10 @@ class ClusterReader(Protocol):
 
     def keep_jobs_running(self) -> None:
         """Let the pods of Jobs that are created from now on run until they are deleted."""
+
+    @property
+    def rbac(self) -> RbacJudge:
+        """The judge of requests by the Roles and bindings of the cluster."""
 
     @property
     def now(self) -> float:

@@ -41,6 +41,8 @@ from kschedd.store import eviction
 from kschedd.store.admission.chain import Admission
 from kschedd.store.admission.request import REVIEWING, RequestAdmission
 from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
+from kschedd.store.authorization.bootstrap import bootstrap_policy
+from kschedd.store.authorization.judge import RBAC_KINDS, RbacJudge
 from kschedd.store.awaited import WebhookAnswers
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.built_in import UNDELETABLE, built_in
@@ -111,6 +113,7 @@ class Store(KeptStore):
     ) -> None:
         stored = StoredObjects(EventLog(version, history=history, events=events), self._changed)
         super().__init__(stored, now, rules, max_object_bytes, service_range)
+        self.rbac = RbacJudge(self)
         self._generated = Generated(seed, version)
         self._admission = RequestAdmission(admission or Admission(), self)
         self._pod_strategy = PodStrategy(self.admission, self, lambda: self.features)
@@ -129,6 +132,7 @@ class Store(KeptStore):
         super().stand_for(rules)
         self._pod_strategy.forget()
         self._admission.forget_policies()
+        self.rbac.forget()
         self._copies.forget(nodes=True)
 
     def seed_defaults(self) -> None:
@@ -165,6 +169,12 @@ class Store(KeptStore):
     def set_webhook_mode(self, mode: WebhookMode) -> None:
         """Set what happens to webhooks whose Service has only simulated pods."""
         self._admission.webhook_mode = mode
+
+    def seed_bootstrap_policy(self) -> None:
+        """Create the default roles and bindings that do not exist yet."""
+        for raw in bootstrap_policy(self.features):
+            if self.find(raw["kind"], raw["metadata"].get("namespace", ""), raw["metadata"]["name"]) is None:
+                self.create(raw)
 
     def warn(self, text: str) -> None:
         """Add a warning for the user of the current request. Equal warnings are added only once."""
@@ -534,8 +544,11 @@ class Store(KeptStore):
         twin._admission.recheck()
         return twin
 
-    def _changed(self, kind: str) -> None:
+    def _changed(self, old: Object | None, new: Object | None) -> None:
         """Drop cached results that may be invalid after this change of an object other than a pod."""
+        changed = new or old
+        assert changed is not None, "a change has an old or a new object"
+        kind = changed.kind
         self._copies.forget()
         if kind in _CLASSES:
             self._pod_strategy.forget()
@@ -544,3 +557,5 @@ class Store(KeptStore):
         elif kind in REVIEWING:
             self._admission.recheck()
             self._copies.forget(nodes=True)
+        elif kind in RBAC_KINDS:
+            self.rbac.note(old, new)

@@ -19,7 +19,7 @@ AT = "2026-01-01T00:00:00Z"
 
 
 def stored() -> StoredObjects:
-    return StoredObjects(EventLog(), lambda kind: None)
+    return StoredObjects(EventLog(), lambda old, new: None)
 
 
 def new(raw: dict[str, Any], version: int, **meta: Any) -> Object:
@@ -179,7 +179,7 @@ def test_a_kind_of_another_group_keeps_its_name_in_the_store() -> None:
 
 def test_changes_of_all_but_pods_are_told() -> None:
     reported: list[str] = []
-    objects = StoredObjects(EventLog(), reported.append)
+    objects = StoredObjects(EventLog(), lambda old, new: reported.append((new or old).kind))  # type: ignore[union-attr]
     one = new(config_map("c"), 2)
     objects.commit(ADDED, None, new_pod("a", 1))
     objects.commit(ADDED, None, one)

@@ -28,10 +28,11 @@ _EMPTY: Final[Mapping[str, Object]] = {}
 class StoredObjects:
     """The stored objects.
 
-    `changed` is called with the kind of each object, except a Pod, that is created, changed or deleted.
+    `changed` is called with the old and the new object for each object, except a Pod, that is created, changed or
+    deleted.
     """
 
-    def __init__(self, log: EventLog, changed: Callable[[str], None]) -> None:
+    def __init__(self, log: EventLog, changed: Callable[[Object | None, Object | None], None]) -> None:
         self.log = log
         self._changed = changed
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
@@ -170,7 +171,7 @@ class StoredObjects:
             if new is not None:
                 self._uids.add(new.uid)
         if obj.kind != "Pod":
-            self._changed(obj.kind)
+            self._changed(old, new)
 
     def place_whole(self, obj: Object) -> None:
         """Add a new object to all indexes; if it is invalid, add it to none."""

@@ -14,6 +14,7 @@ from kschedd.api.schemas.schema import Schema
 from kschedd.api.selecting.selectors import parse_label_selector
 from kschedd.errors import KscheddError
 from kschedd.store.admission_plugins.attributes import Classes
+from kschedd.store.authorization.judge import RbacJudge
 
 Raw = Mapping[str, Any]
 
@@ -30,6 +31,8 @@ class PolicyCluster(Classes, Protocol):
 
     @property
     def features(self) -> frozenset[str]: ...
+    @property
+    def rbac(self) -> RbacJudge: ...
     def count(self, kind: str) -> int: ...
     def merge_schema_of(self, raw: Raw) -> Schema: ...
     def kind_of(self, raw: Raw) -> Kind: ...
