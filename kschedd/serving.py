@@ -21,6 +21,7 @@ import trio
 from kschedd.access.audit_log import AuditLog
 from kschedd.access.credentials import Credentials
 from kschedd.access.listening import raise_file_limit
+from kschedd.access.requests import AccessRequest
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.full_collections import look_now_and_then
@@ -53,6 +54,7 @@ from kschedd.rpc.sessions.unfinished import Unfinished
 from kschedd.service.daemon.metrics import push_metrics
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.daemon.reloading import Reloading
+from kschedd.service.operations.authorizing import check
 from kschedd.service.workers import FairShares
 from kschedd.shutdown import ORDERLY_S, end_within, heeded, lift_deadline
 from kschedd.startup.clock import started_clock
@@ -237,6 +239,7 @@ def _state_options(
         service_range=options.service_range,
         webhooks=options.webhooks,
         pod_behavior=options.controller_options.pod_behavior,
+        bootstrap_policy=options.rbac and options.mirror is None,
     )
 
 
@@ -262,6 +265,10 @@ def _face(
         options.limits["http-unauthenticated"],
         shares,
     )
+
+
+async def _authorize(cluster: LiveCluster, request: AccessRequest) -> None:
+    await cluster.store.do(lambda store: check(store, request))
 
 
 def _server(
@@ -293,6 +300,7 @@ def _server(
     shared = Shared(
         shares,
         audit=audit,
+        authorize=partial(_authorize, cluster),
         total=Total(limits["unread-of-all"]),
         unfinished=Unfinished(limits["unfinished-of-all"]),
         courtesy=cluster.courtesy,

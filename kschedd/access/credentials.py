@@ -37,7 +37,8 @@ SOCKET_FLAGS = ListenFlags("--listen", "--tls-cert", "--tls-key", "--tokens", "-
 class ListenSettings:
     """The listen address and the sources of credentials.
 
-    `open_locally` means that on loopback without TLS, every local user has access.
+    `open_locally` means that on loopback without TLS, every local user has access. With `rbac`, RBAC objects judge
+    every request (`--authorization-mode RBAC`).
     """
 
     address: Address
@@ -48,6 +49,7 @@ class ListenSettings:
     flags: ListenFlags = HTTP_FLAGS
     open_locally: bool = True
     protocols: tuple[str, ...] = ("http/1.1",)
+    rbac: bool = False
 
     @property
     def local(self) -> bool:

@@ -6,19 +6,30 @@ prevents web pages in a local browser from sending requests in the user's name.
 Raises: StatusError (401, 403).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final
+from urllib.parse import unquote
 
 import attrs
 
 from kschedd.access.addresses import Address, is_loopback
 from kschedd.access.credentials import Credentials, ListenSettings, certified
-from kschedd.access.users import ANYBODY, AUTHENTICATED, READ_VERBS, User
-from kschedd.apiserver.codec.status import StatusError
+from kschedd.access.requests import AccessRequest
+from kschedd.access.users import (
+    ANYBODY,
+    AUTHENTICATED,
+    READ_VERBS,
+    SERVICE_ACCOUNT,
+    UNAUTHENTICATED,
+    User,
+    groups_of_service_account,
+)
+from kschedd.apiserver.codec.status import StatusError, bad_request
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
 
-_OPEN_PATHS: Final = frozenset(("healthz", "livez", "readyz", "version", "openapi"))
+ANONYMOUS: Final = "system:anonymous"
+_EXTRA: Final = "impersonate-extra-"
 FOR_EVERYBODY: Final = frozenset(("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"))
 
 
@@ -33,9 +44,15 @@ class Access:
         return bool(self.credentials.tokens) or self.credentials.settings.client_ca is not None
 
     def user_of(self, request: HttpRequest, peer: Peer) -> User:
+        """Return the user in whose name a request is made. Raises StatusError."""
+        return _impersonated(request, self.authenticated(request, peer))
+
+    def authenticated(self, request: HttpRequest, peer: Peer) -> User:
+        """Return the user at the other end of the connection. Raises StatusError."""
         if self.credentials.settings.local:
             self._check_local(request)
-        return _impersonated(request, self._authenticated(request, peer))
+        user = self._authenticated(request, peer)
+        return user.under_rbac() if self.credentials.settings.rbac else user
 
     def _authenticated(self, request: HttpRequest, peer: Peer) -> User:
         known, certificates = self.credentials.tokens, self.credentials.settings.client_ca is not None
@@ -61,47 +78,75 @@ class Access:
 
 
 def _impersonated(request: HttpRequest, user: User) -> User:
-    """Return the impersonated user of a request, with the rights of its groups; by default the user itself."""
-    name = request.headers.get("impersonate-user", "")
+    """Return the impersonated user of a request; by default the user itself. Raises StatusError.
+
+    RBAC objects judge the requests of an impersonated user.
+    """
+    headers = request.headers
+    name = headers.get("impersonate-user", "")
+    groups = _groups(headers)
+    extra = tuple(sorted((key, (value,)) for key, value in _extra(headers)))
+    uid = headers.get("impersonate-uid", "")
     if not name:
+        if groups or extra or uid:
+            raise bad_request("requested impersonation of groups, uid or extra without impersonating a user name")
         return user
     if user.read_only:
-        why = f'User "{user.name}" cannot impersonate resource "users" in API group "" at the cluster scope'
-        raise StatusError(
-            403, "Forbidden", f'users "{name[:100]}" is forbidden: {why}', {"name": name, "kind": "users"}
-        )
-    groups = [group.strip() for group in request.headers.get("impersonate-group", "").split(",") if group.strip()]
-    return User(name, (*groups, AUTHENTICATED), impersonated=True, by=user.name, by_groups=user.groups)
+        raise forbidden(AccessRequest(user, "impersonate", resource="users", name=name[:100]))
+    groups = groups or groups_of_service_account(name)
+    if name == ANONYMOUS:
+        implied = () if UNAUTHENTICATED in groups else (UNAUTHENTICATED,)
+    else:
+        implied = () if {AUTHENTICATED, UNAUTHENTICATED}.intersection(groups) else (AUTHENTICATED,)
+    acting = User(name, (*groups, *implied), True, uid, user.name, user.groups, extra)
+    return acting.under_rbac()
 
 
-def check_allowed(user: User, verb: str, path: str) -> None:
-    """Raise StatusError (403) if the user may not run this request.
+def impersonation_requests(request: HttpRequest, user: User) -> list[AccessRequest]:
+    """Return the permissions that `user` needs for the impersonation in a request's headers."""
+    headers = request.headers
+    name = headers.get("impersonate-user", "")
+    needed = AccessRequest(user, "impersonate", resource="users", name=name)
+    if groups_of_service_account(name):
+        namespace, _, account = name.removeprefix(SERVICE_ACCOUNT).partition(":")
+        needed = attrs.evolve(needed, resource="serviceaccounts", namespace=namespace, name=account)
+    of_group = attrs.evolve(needed, resource="groups", namespace="")
+    of_extra = attrs.evolve(of_group, group="authentication.k8s.io", resource="userextras")
+    found = [needed, *(attrs.evolve(of_group, name=group) for group in _groups(headers))]
+    found += [attrs.evolve(of_extra, subresource=key, name=value) for key, value in _extra(headers)]
+    if uid := headers.get("impersonate-uid"):
+        found.append(attrs.evolve(of_extra, resource="uids", name=uid))
+    return found
 
-    A read-only user may not write. An impersonated user without rights may read only what every user may read.
-    """
-    if user.may_do_everything or (user.read_only and verb in READ_VERBS):
-        return
-    parts = [part for part in path.split("/") if part]
-    if parts[:1] in (["api"], ["apis"]):
-        group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
-        if rest and rest[0] not in FOR_EVERYBODY:
-            raise _forbidden_resource(user, verb, group, rest)
-        return
-    if parts and parts[0] not in _OPEN_PATHS:
-        raise StatusError(403, "Forbidden", f'forbidden: User "{user.name}" cannot {verb} path "{path}"', {})
+
+def _groups(headers: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(group.strip() for group in headers.get("impersonate-group", "").split(",") if group.strip())
 
 
-def _forbidden_resource(user: User, verb: str, group: str, rest: Sequence[str]) -> StatusError:
-    where = "at the cluster scope"
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
-        where, rest = f'in the namespace "{rest[1]}"', rest[2:]
-    resource, name = rest[0], rest[1] if len(rest) > 1 else ""
-    qualified = f"{resource}.{group}" if group else resource
-    shown = f'{qualified} "{name}"' if name else qualified
-    requested = f"{resource}/{rest[2]}" if len(rest) > 2 else resource
-    why = f'User "{user.name}" cannot {verb} resource "{requested}" in API group "{group}" {where}'
-    details = {field: value for field, value in (("name", name), ("group", group)) if value}
-    return StatusError(403, "Forbidden", f"{shown} is forbidden: {why}", {**details, "kind": resource})
+def _extra(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the extra attributes of an impersonated user: key and value."""
+    found = []
+    for field, values in headers.items():
+        if field.startswith(_EXTRA):
+            key = unquote(field.removeprefix(_EXTRA))
+            found += [(key, value.strip()) for value in values.split(",")]
+    return found
+
+
+def check_allowed(request: AccessRequest) -> None:
+    """Raise StatusError (403) if the user is read-only and the request may write."""
+    user = request.user
+    if user.read_only and request.verb not in (*READ_VERBS, "head") and request.resource not in FOR_EVERYBODY:
+        raise forbidden(request)
+
+
+def forbidden(request: AccessRequest, reason: str = "") -> StatusError:
+    """Return the error for a request without permission; `reason` is that of the authorizer."""
+    details: dict[str, str] = {}
+    if not request.path:
+        details = {"name": request.name, "group": request.group, "kind": request.resource}
+    shown = {field: value for field, value in details.items() if value}
+    return StatusError(403, "Forbidden", request.refusal_of_object(reason), shown)
 
 
 def _host_of(text: str) -> str:

@@ -12,7 +12,7 @@ from kschedd.access.audit_log import AuditLog
 from kschedd.access.users import Caller, User
 from kschedd.apiserver.access import FOR_EVERYBODY, Access
 from kschedd.apiserver.codec.status import StatusError
-from kschedd.apiserver.requests import split_target, verb_of
+from kschedd.apiserver.requests import access_request, split_target
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
 
@@ -41,9 +41,10 @@ async def audited(
     ref = ref_of_path(path)
     if ref.get("resource") in FOR_EVERYBODY:
         return await answer(request, peer)
+    user = _user_of(access, request, peer)
     noted = AuditedCall(
-        Caller(_user_of(access, request, peer), address=peer.address),
-        verb_of(request.method, path, query),
+        Caller(user, address=peer.address),
+        access_request(request.method, path, query, user).verb,
         request.target.decode("latin-1"),
         log.now_s(),
         ref,

@@ -20,7 +20,7 @@ from kschedd.access.audit_log import AuditLog
 from kschedd.access.users import User
 from kschedd.api.objects import Object
 from kschedd.apiserver import discovery
-from kschedd.apiserver.access import Access, check_allowed
+from kschedd.apiserver.access import Access, check_allowed, forbidden, impersonation_requests
 from kschedd.apiserver.auditing import audited
 from kschedd.apiserver.catalogue import openapi
 from kschedd.apiserver.catalogue.resources import Catalogue, built_in, defined_versions, metrics_version
@@ -53,7 +53,7 @@ from kschedd.apiserver.handlers.scheduler_metrics import metrics_page, pod_resou
 from kschedd.apiserver.handlers.subresources import bind, serve_subresource
 from kschedd.apiserver.handlers.watching import watch
 from kschedd.apiserver.handlers.writing import create, delete, delete_collection, patch, update
-from kschedd.apiserver.requests import ApiCall, Query, find_target, split_target, verb_of
+from kschedd.apiserver.requests import ApiCall, Query, access_request, find_target, split_target
 from kschedd.apiserver.services import FaceServices
 from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpFault, HttpRequest
@@ -133,15 +133,27 @@ class ApiFace:
     def admits(self, request: HttpRequest, peer: Peer) -> str | None:
         """Return the user name of a request; None if its headers are enough to reject it."""
         try:
-            _, _, user = self._authorized(request, peer)
+            _, _, user = self._identified(request, peer)
         except StatusError:
             return None
         return user.by or user.name
 
-    def _authorized(self, request: HttpRequest, peer: Peer) -> tuple[str, Query, User]:
+    def _identified(self, request: HttpRequest, peer: Peer) -> tuple[str, Query, User]:
         path, query = split_target(request.target)
         user = self._access.user_of(request, peer)
-        check_allowed(user, verb_of(request.method, path, query), path)
+        if user.read_only:
+            check_allowed(access_request(request.method, path, query, user))
+        return path, query, user
+
+    async def _authorized(self, request: HttpRequest, peer: Peer) -> tuple[str, Query, User]:
+        path, query, user = self._identified(request, peer)
+        needed = [access_request(request.method, path, query, user)] if user.judged else []
+        if user.impersonated and (by := self._access.authenticated(request, peer)).judged:
+            needed = [*impersonation_requests(request, by), *needed]
+        if needed:
+            refused = await self.services.first_refused(needed)
+            if refused is not None:
+                raise forbidden(*refused)
         return path, query, user
 
     def explain(self, fault: HttpFault) -> HttpResponse:
@@ -151,7 +163,7 @@ class ApiFace:
         return HttpResponse(fault.status, (("Content-Type", JSON),), encode(status) + b"\n")
 
     async def _answer(self, request: HttpRequest, peer: Peer) -> HttpResponse:
-        path, query, user = self._authorized(request, peer)
+        path, query, user = await self._authorized(request, peer)
         parts = [part for part in path.split("/") if part]
         if (parts[:1] == ["api"] and len(parts) > 2) or (parts[:1] == ["apis"] and len(parts) > 3):
             version = parts[1] if parts[0] == "api" else f"{parts[1]}/{parts[2]}"

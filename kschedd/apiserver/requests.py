@@ -10,8 +10,11 @@ from urllib.parse import parse_qsl, unquote
 
 import attrs
 
+from kschedd.access.requests import AccessRequest
+from kschedd.access.users import User
 from kschedd.api.schemas.decoding import FieldValidation
 from kschedd.api.schemas.fields import FieldError, unsupported
+from kschedd.api.selecting.names import path_segment
 from kschedd.api.text.numbers import whole_number
 from kschedd.apiserver.catalogue.resources import Catalogue, Resource
 from kschedd.apiserver.codec.status import bad_request, invalid_options, method_not_allowed, not_found_path
@@ -174,20 +177,42 @@ def find_target(method: str, path: str, query: Query, catalogue: Catalogue) -> R
     return RequestInfo(verb, resource, namespace, name, _checked(resource, verb, name, namespace, subresource))
 
 
-def verb_of(method: str, path: str, query: Query) -> str:
-    """Return the verb that follows from a request's path alone, for users without permission."""
+def access_request(method: str, path: str, query: Query, user: User) -> AccessRequest:
+    """Return the request as authorization sees it, read from the path alone: the resource need not exist.
+
+    A list or watch of one object by `fieldSelector=metadata.name=NAME` has this name.
+    """
     parts = [part for part in path.split("/") if part]
-    rest = parts[2:] if parts[:1] == ["api"] else parts[3:] if parts[:1] == ["apis"] else []
-    if rest[:1] == ["namespaces"] and len(rest) > 2 and rest[2] not in _OF_NAMESPACES:
-        rest = rest[2:]
+    start = {"api": 2, "apis": 3}.get(parts[0] if parts else "", len(parts))
+    rest = parts[start:]
     if not rest:
-        return "get" if method in ("GET", "HEAD") else method.lower()
-    named = len(rest) > 1
-    if method in ("GET", "HEAD"):
-        return "get" if named else "watch" if query.flag("watch") else "list"
-    if method == "DELETE" and not named:
-        return "deletecollection"
-    return _BY_METHOD.get(method, method.lower())
+        return AccessRequest(user, method.lower(), path=path)
+    group = parts[1] if start == 3 else ""
+    verb = "get" if method in ("GET", "HEAD") else _BY_METHOD.get(method, "")
+    if rest[0] in ("watch", "proxy") and len(rest) > 1:
+        verb, rest = rest[0], rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        if len(rest) > 2 and rest[2] not in _OF_NAMESPACES:
+            rest = rest[2:]
+    name, subresource = rest[1] if len(rest) > 1 else "", rest[2] if len(rest) > 2 and verb != "proxy" else ""
+    if verb == "get" and not name:
+        verb = "watch" if query.flag("watch") else "list"
+        name = _selected_name(query.text("fieldSelector"))
+    elif verb == "delete" and not name:
+        verb = "deletecollection"
+    return AccessRequest(user, verb, group, rest[0], subresource, namespace, name)
+
+
+def _selected_name(selector: str) -> str:
+    """Return the name that a field selector requires; "" if it selects objects of several names."""
+    for requirement in selector.split(","):
+        field, equals, name = requirement.partition("=")
+        if equals and field == "metadata.name":
+            name = name.removeprefix("=")
+            return "" if path_segment(name) else name
+    return ""
 
 
 def _verb(method: str, name: str, watched: bool) -> str:

@@ -1,9 +1,11 @@
 """The services shared by all requests: the cluster, its clock, fair slots and slices, and cached encodings."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
+from kschedd.access.requests import AccessRequest
 from kschedd.apiserver.catalogue.version import OF_DEFAULT, ServedVersion
 from kschedd.apiserver.codec.encoding import Encoder
 from kschedd.apiserver.requests import ApiCall
@@ -12,6 +14,7 @@ from kschedd.apiserver.watch_groups import WatchGroups
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.execution import Executor
 from kschedd.service.workers import FairShares
+from kschedd.store.cluster_api import ClusterReader
 
 LARGE_BODY: Final = 64 << 10  # size in bytes above which requests are processed in a thread
 
@@ -33,6 +36,18 @@ class FaceServices:
 
     def now(self) -> float:
         return self.cluster.clock.now()
+
+    async def first_refused(self, requests: Sequence[AccessRequest]) -> tuple[AccessRequest, str] | None:
+        """Return the first request that RBAC objects do not allow, with the reason; None if they allow all."""
+
+        def judged(store: ClusterReader) -> tuple[AccessRequest, str] | None:
+            for request in requests:
+                decision = store.rbac.judge(request)
+                if not decision.allowed:
+                    return request, decision.reason
+            return None
+
+        return await self.cluster.store.do(judged)
 
     def executor(self, call: ApiCall) -> Executor:
         """Return the executor of a client's requests."""

@@ -13,6 +13,7 @@ import attrs
 from kschedd.commands.flags.daemon import OTLP_ENDPOINT, add_daemon_flags
 from kschedd.commands.flags.scheduler import gates_of, version_of, wants_gates
 from kschedd.errors import KscheddError
+from kschedd.store.authorization.modes import RBAC_MODE
 
 if TYPE_CHECKING:
     from kschedd.access.audit_log import AuditFile
@@ -131,6 +132,7 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
         controller_options=attrs.evolve(controllers, pod_behavior=None if "kubelets" in without else behavior),
         service_range=options.service_cluster_ip_range,
         webhooks=options.webhooks,
+        rbac=options.authorization_mode == RBAC_MODE,
         without=without,
         mirror=_mirror(options),
         limits=read_limits(options.limit),
@@ -157,12 +159,13 @@ def _http_settings(options: argparse.Namespace) -> "ListenSettings | None":
     from kschedd.access.credentials import ListenSettings
     from kschedd.access.errors import AccessError
 
+    rbac = options.authorization_mode == RBAC_MODE
     cert, key, tokens, client_ca = options.http_cert, options.http_key, options.http_tokens, options.http_client_ca
     if options.http is None:
         if any((cert, key, tokens, client_ca)):
             raise AccessError("--http-cert, --http-key, --http-tokens and --http-client-ca require --http")
         return None
-    return ListenSettings(read_address(options.http), cert, key, client_ca, tokens)
+    return ListenSettings(read_address(options.http), cert, key, client_ca, tokens, rbac=rbac)
 
 
 def _endpoint_of_environment() -> str:
@@ -195,7 +198,8 @@ def _listen_settings(options: argparse.Namespace) -> "ListenSettings | None":
     if not options.listen.startswith(SCHEME):
         raise AccessError(f'"{options.listen}": allowed is tcp://HOST:PORT', "--listen")
     address = read_address(options.listen.removeprefix(SCHEME), "--listen", "tcp://127.0.0.1:7443")
-    return ListenSettings(address, *files, flags=SOCKET_FLAGS, open_locally=False, protocols=())
+    rbac = options.authorization_mode == RBAC_MODE
+    return ListenSettings(address, *files, flags=SOCKET_FLAGS, open_locally=False, protocols=(), rbac=rbac)
 
 
 def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":

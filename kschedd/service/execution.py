@@ -65,7 +65,8 @@ class Executor:
 
     @property
     def user_info(self) -> UserInfo:
-        return UserInfo(self.user.name, self.user.groups)
+        user = self.user
+        return UserInfo(user.name, user.groups, user.uid, user.extra, user.judged)
 
     def requested(self, store: ClusterWriter, request: Request) -> Response:
         """Execute a request for this client, inside a function that already runs on the store."""

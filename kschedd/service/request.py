@@ -119,6 +119,7 @@ class Request:
     user: UserInfo | None = None
     api_version: str = ""  # the version that the client requests; "": the version in the body
     duplicates: Sequence[str] = ()
+    authorized: bool = False  # the user's permission for the request has been checked
 
 
 @attrs.frozen(eq=False)

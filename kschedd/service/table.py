@@ -145,7 +145,9 @@ class Method:
     `reads`: the method changes nothing, so users with read-only access may call it. All other methods are writes, which
     are rejected for these users and recorded in the audit log for all others. `own_forks`: the method is a write that
     these users may call for their own forks; the handler checks this. `outside`: the method reads files on the daemon's
-    host, so these users may not call it.
+    host, so these users may not call it. `judged`: with RBAC, permissions are checked for the objects that a call reads
+    or writes, or every user may call the method; all other methods require the permission for the path `/rpc/METHOD`,
+    with the verb get if the method `reads`, otherwise post.
     """
 
     name: str
@@ -162,6 +164,7 @@ class Method:
     reads: bool = False
     own_forks: bool = False
     outside: bool = False
+    judged: bool = False
 
     def __attrs_post_init__(self) -> None:
         for name, answer in (("returns", self.answer), ("items", self.item)):

@@ -59,6 +59,7 @@ class StateOptions:
     service_range: str = SERVICE_RANGE
     webhooks: WebhookMode = "skip"
     pod_behavior: PodBehavior | None = None
+    bootstrap_policy: bool = False  # create the default roles and bindings that do not exist
 
 
 def open_store(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple[Journal | None, Store]:
@@ -77,6 +78,8 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
         store = Store(now=clock.now, seed=seed, admission=admission, rules=rules)
         if begin is not None:
             begin(store)
+        if options.bootstrap_policy:
+            store.seed_bootstrap_policy()
         return None, store
     opened = open_journal(
         options.journal,
@@ -98,11 +101,17 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
         if begin is not None:
             log.warning("dump_not_read", why="the journal has a cluster already, which goes on")
         opened.store.stand_for(rules)
+        if options.bootstrap_policy:
+            before = opened.store.version
+            opened.store.seed_bootstrap_policy()
+            opened.journal.append(opened.store.written_after(before))
         return opened.journal, opened.store
     store = Store(now=clock.now, seed=seed, admission=admission, rules=rules)
     try:
         if begin is not None:
             begin(store)
+        if options.bootstrap_policy:
+            store.seed_bootstrap_policy()
         opened.journal.append(store.written_after(0))
     except BaseException:
         opened.journal.close()

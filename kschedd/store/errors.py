@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
+from kschedd.access.requests import AccessRequest
 from kschedd.api.quantity import quoted
 from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.kinds import BY_NAME, lookup
@@ -252,6 +253,17 @@ class Forbidden(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
 
     def __str__(self) -> str:
         return f'{resource_of(self.kind)} "{self.name}" is forbidden: {self.why}'
+
+
+@attrs.define(eq=False)
+class AccessDenied(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
+    """A request for which the user has no permission; `why` is the reason of the authorizer."""
+
+    request: AccessRequest
+    why: str = ""
+
+    def __str__(self) -> str:
+        return self.request.refusal_of_object(self.why)
 
 
 @attrs.define(eq=False)

@@ -104,7 +104,7 @@ _NO_CONTAINERS: Final = "pods do not run containers. `describe pod NAME` and `ev
 INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("exec", "attach", "cp", "port-forward"), _NO_CONTAINERS),
     "proxy": "`run --http` (of the daemon) serves the REST API on loopback itself",
-    "auth": "there is no RBAC: clients have full or read-only access; `clients` lists them",
+    "auth": "`kubectl auth can-i` asks the REST API (`run --http`); `clients` lists the clients of the socket",
     "certificate": "kschedd signs no certificates; `run --http` takes TLS files",
     "cluster-info": "`status` shows the daemon and its cluster",
     "api-versions": "`api-resources` lists all kinds with their versions",

@@ -7,10 +7,12 @@ import pytest
 
 from kschedd.access.addresses import Address
 from kschedd.access.credentials import Credentials, ListenSettings
+from kschedd.access.requests import AccessRequest
 from kschedd.access.tokens import StaticTokens
 from kschedd.access.users import READ_ONLY, User
-from kschedd.apiserver.access import Access, check_allowed
+from kschedd.apiserver.access import Access, check_allowed, forbidden, impersonation_requests
 from kschedd.apiserver.codec.status import StatusError
+from kschedd.apiserver.requests import access_request, split_target
 from kschedd.commands.run import add_parser
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
@@ -43,60 +45,125 @@ def test_a_client_certificate_names_user_and_groups() -> None:
         access.user_of(request(), Peer(1, "10.0.0.1", {}))
 
 
+def test_rbac_judges_an_impersonated_user_unless_it_is_a_master() -> None:
+    headers = {
+        "impersonate-user": "system:serviceaccount:web:runner",
+        "impersonate-uid": "7",
+        "impersonate-extra-example.com%2fteam": "blue",
+    }
+    runner = Access().user_of(request(**headers), Peer(1, "127.0.0.1"))
+    groups = ("system:serviceaccounts", "system:serviceaccounts:web", "system:authenticated")
+    assert (runner.groups, runner.uid, runner.judged) == (groups, "7", True)
+    assert runner.extra == (("example.com/team", ("blue",)),)
+    headers = {"impersonate-user": "eve", "impersonate-group": "system:masters"}
+    assert not Access().user_of(request(**headers), Peer(1, "127.0.0.1")).judged
+
+
 @pytest.mark.parametrize(
-    ("verb", "path", "message"),
+    ("name", "groups", "expected"),
     [
-        pytest.param(
-            "list",
-            "/api/v1/namespaces/default/pods",
-            'pods is forbidden: User "eve" cannot list resource "pods" in API group "" in the namespace "default"',
-            id="a-list",
-        ),
-        pytest.param(
-            "patch",
-            "/apis/apps/v1/namespaces/x/deployments/d/scale",
-            'deployments.apps "d" is forbidden: User "eve" cannot patch resource "deployments/scale" in API group '
-            '"apps" in the namespace "x"',
-            id="a-subresource",
-        ),
-        pytest.param(
-            "get",
-            "/api/v1/nodes/n",
-            'nodes "n" is forbidden: User "eve" cannot get resource "nodes" in API group "" at the cluster scope',
-            id="the-cluster",
-        ),
-        pytest.param("get", "/metrics", 'forbidden: User "eve" cannot get path "/metrics"', id="no-resource"),
+        pytest.param("eve", "", ("system:authenticated",), id="a-user-is-authenticated"),
+        pytest.param("eve", "dev, ops", ("dev", "ops", "system:authenticated"), id="with-groups-too"),
+        pytest.param("eve", "system:unauthenticated", ("system:unauthenticated",), id="unless-the-request-says-not"),
+        pytest.param("system:anonymous", "", ("system:unauthenticated",), id="the-anonymous-user-is-not"),
+        pytest.param("system:serviceaccount:a:b", "dev", ("dev", "system:authenticated"), id="given-groups-replace"),
     ],
 )
-def test_in_somebody_elses_name_nothing_is_done(verb: str, path: str, message: str) -> None:
-    """No roles exist that could permit a request; with the group system:masters every request is permitted."""
-    eve = Access().user_of(request(**{"impersonate-user": "eve"}), Peer(1, "127.0.0.1"))
-    with pytest.raises(StatusError) as refused:
-        check_allowed(eve, verb, path)
-    assert str(refused.value) == message
-    headers = {"impersonate-user": "eve", "impersonate-group": "system:masters"}
-    check_allowed(Access().user_of(request(**headers), Peer(1, "127.0.0.1")), verb, path)
+def test_groups_of_an_impersonated_user(name: str, groups: str, expected: tuple[str, ...]) -> None:
+    headers = {"impersonate-user": name, **({"impersonate-group": groups} if groups else {})}
+    assert Access().user_of(request(**headers), Peer(1, "127.0.0.1")).groups == expected
 
 
-def test_what_there_is_everybody_may_see() -> None:
-    eve = Access().user_of(request(**{"impersonate-user": "eve"}), Peer(1, "127.0.0.1"))
-    for path in ("/api", "/apis/apps/v1", "/version", "/readyz", "/openapi/v3"):
-        check_allowed(eve, "get", path)
+def test_an_impersonation_needs_a_permission_for_each_part() -> None:
+    headers = {
+        "impersonate-user": "system:serviceaccount:web:runner",
+        "impersonate-group": "dev",
+        "impersonate-uid": "7",
+        "impersonate-extra-team": "blue",
+    }
+    by = User("ann", ())
+    assert impersonation_requests(request(**headers), by) == [
+        AccessRequest(by, "impersonate", "", "serviceaccounts", "", "web", "runner"),
+        AccessRequest(by, "impersonate", "", "groups", name="dev"),
+        AccessRequest(by, "impersonate", "authentication.k8s.io", "userextras", "team", name="blue"),
+        AccessRequest(by, "impersonate", "authentication.k8s.io", "uids", name="7"),
+    ]
+
+
+def test_groups_without_a_user_are_rejected() -> None:
+    with pytest.raises(StatusError, match="without impersonating a user name") as refused:
+        Access().user_of(request(**{"impersonate-group": "dev"}), Peer(1, "127.0.0.1"))
+    assert refused.value.code == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "expected"),
+    [
+        pytest.param("GET", "/api/v1/pods", ("list", "", "pods", "", "", "", ""), id="a-list"),
+        pytest.param("GET", "/api/v1/pods?watch=1", ("watch", "", "pods", "", "", "", ""), id="a-watch"),
+        pytest.param("HEAD", "/api/v1/nodes/n", ("get", "", "nodes", "", "", "n", ""), id="an-object"),
+        pytest.param(
+            "PATCH",
+            "/apis/apps/v1/namespaces/x/deployments/d/scale",
+            ("patch", "apps", "deployments", "scale", "x", "d", ""),
+            id="a-subresource",
+        ),
+        pytest.param("GET", "/api/v1/namespaces/x", ("get", "", "namespaces", "", "x", "x", ""), id="a-namespace"),
+        pytest.param(
+            "PUT",
+            "/api/v1/namespaces/x/finalize",
+            ("update", "", "namespaces", "finalize", "x", "x", ""),
+            id="a-subresource-of-a-namespace",
+        ),
+        pytest.param(
+            "DELETE", "/api/v1/namespaces/x/pods", ("deletecollection", "", "pods", "", "x", "", ""), id="a-collection"
+        ),
+        pytest.param(
+            "GET",
+            "/api/v1/pods?fieldSelector=spec.nodeName%3Dn,metadata.name%3Dp",
+            ("list", "", "pods", "", "", "p", ""),
+            id="a-list-of-one-object",
+        ),
+        pytest.param("GET", "/api/v1", ("get", "", "", "", "", "", "/api/v1"), id="discovery"),
+        pytest.param("POST", "/metrics", ("post", "", "", "", "", "", "/metrics"), id="a-path"),
+        pytest.param("GET", "/apis/apps/v1", ("get", "", "", "", "", "", "/apis/apps/v1"), id="a-group"),
+    ],
+)
+def test_what_a_request_asks_for(method: str, target: str, expected: tuple[str, ...]) -> None:
+    user = User("ann")
+    found = access_request(method, *split_target(target.encode()), user)
+    assert found == AccessRequest(user, *expected)
+
+
+def test_a_refusal_names_user_verb_resource_and_place() -> None:
+    user = User("<eve>")
+    refused = forbidden(AccessRequest(user, "patch", "apps", "deployments", "scale", "x", "d"), "RBAC: no role")
+    assert refused.message == (
+        'deployments.apps "d" is forbidden: User "&lt;eve&gt;" cannot patch resource "deployments/scale" in API group '
+        '"apps" in the namespace "x": RBAC: no role'
+    )
+    assert refused.details == {"name": "d", "group": "apps", "kind": "deployments"}
+    assert forbidden(AccessRequest(user, "get", resource="nodes")).message.endswith("at the cluster scope")
+    assert forbidden(AccessRequest(user, "get", path="/x")).message == (
+        'forbidden: User "&lt;eve&gt;" cannot get path "/x"'
+    )
 
 
 READER = User("ann", (READ_ONLY,))
 
 
 @pytest.mark.parametrize("verb", ["get", "list", "watch"])
-@pytest.mark.parametrize("path", ["/api/v1/namespaces/default/pods/p", "/apis/apps/v1/deployments", "/metrics"])
-def test_a_read_only_user_reads_everything(verb: str, path: str) -> None:
-    check_allowed(READER, verb, path)
+@pytest.mark.parametrize("resource", ["pods", "deployments"])
+def test_a_read_only_user_reads_everything(verb: str, resource: str) -> None:
+    check_allowed(AccessRequest(READER, verb, resource=resource))
+    check_allowed(AccessRequest(READER, "get", path="/metrics"))
+    check_allowed(AccessRequest(READER, "create", "authorization.k8s.io", "selfsubjectaccessreviews"))
 
 
 @pytest.mark.parametrize("verb", ["create", "update", "patch", "delete", "deletecollection"])
 def test_a_read_only_user_writes_nothing(verb: str) -> None:
     with pytest.raises(StatusError, match=f'User "ann" cannot {verb} resource "pods"') as refused:
-        check_allowed(READER, verb, "/api/v1/namespaces/default/pods/p")
+        check_allowed(AccessRequest(READER, verb, resource="pods", namespace="default", name="p"))
     assert refused.value.code == 403
 
 

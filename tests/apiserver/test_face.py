@@ -696,7 +696,8 @@ async def test_health(api: Asker, path: str) -> None:
 
 
 async def test_who_is_let_in_may_do_everything(api: Asker) -> None:
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    review["spec"] = {"resourceAttributes": {"verb": "delete", "resource": "nodes"}}
     target = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     assert (await api.create(target, review))["status"] == {"allowed": True}
 

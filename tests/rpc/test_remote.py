@@ -15,6 +15,7 @@ import trustme
 from kschedd.access.addresses import Address
 from kschedd.access.credentials import SOCKET_FLAGS, ListenSettings
 from kschedd.access.listening import open_listeners
+from kschedd.access.requests import AccessRequest
 from kschedd.access.users import READ_ONLY
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.rpc.client import Client
@@ -24,8 +25,10 @@ from kschedd.rpc.sessions.built_in import method_table
 from kschedd.rpc.sessions.listener import unix_listener
 from kschedd.rpc.sessions.remote import AdmissionLimits, RemoteDoor
 from kschedd.rpc.sessions.server import Places, Server
+from kschedd.rpc.sessions.session import Shared
 from kschedd.service.errors import RpcError
 from kschedd.service.table import Call, Method
+from kschedd.store.errors import AccessDenied
 from tests.rpc.conftest import Raw
 
 
@@ -35,6 +38,11 @@ async def _looked(call: Call) -> Any:
 
 async def _changed(call: Call) -> Any:
     return call.services.caller.user.name
+
+
+async def _only_reads(request: AccessRequest) -> None:
+    if request.verb != "get":
+        raise AccessDenied(request)
 
 
 METHODS = (
@@ -108,7 +116,12 @@ class Open:
 
 @asynccontextmanager
 async def opened_door(
-    folder: Path, *, tls: bool = True, limits: AdmissionLimits | None = None, places: Places | None = None
+    folder: Path,
+    *,
+    tls: bool = True,
+    limits: AdmissionLimits | None = None,
+    places: Places | None = None,
+    rbac: bool = False,
 ) -> AsyncIterator[Open]:
     authority = trustme.CA() if tls else None
     if authority is not None:
@@ -120,9 +133,15 @@ async def opened_door(
     (folder / "tokens").chmod(0o600)
     files = (folder / "cert", folder / "key", folder / "ca") if tls else (None, None, None)
     settings = ListenSettings(
-        Address("127.0.0.1", 0), *files, folder / "tokens", flags=SOCKET_FLAGS, open_locally=False, protocols=()
+        Address("127.0.0.1", 0),
+        *files,
+        folder / "tokens",
+        flags=SOCKET_FLAGS,
+        open_locally=False,
+        protocols=(),
+        rbac=rbac,
     )
-    server = Server(method_table(METHODS), places=places)
+    server = Server(method_table(METHODS), places=places, shared=Shared(authorize=_only_reads))
     knocks = Knocks()
     door = RemoteDoor(await open_listeners(settings), settings.load(), limits or AdmissionLimits(), knocks)
     with trio.fail_after(90):
@@ -157,6 +176,17 @@ async def test_a_read_only_token_reads_and_is_refused_to_write(tmp_path: Path) -
             await client.call("change")
         assert refused.value.code == "forbidden"
         assert await client.call("look") == "seen", "the connection goes on"
+
+
+async def test_with_rbac_a_method_needs_a_permission_for_its_path(tmp_path: Path) -> None:
+    async with opened_door(tmp_path, rbac=True) as there, Client.connect(there.url("sesame")) as client:
+        assert await client.call("look") == "seen"
+        with pytest.raises(RpcError, match='forbidden: User "ali" cannot post path "/rpc/change"') as refused:
+            await client.call("change")
+        assert refused.value.code == "forbidden"
+        assert (await client.call("rpc.authenticate"))["user"] == "ali"
+    async with opened_door(tmp_path) as there, Client.connect(there.url("sesame")) as client:
+        assert await client.call("change") == "ali"
 
 
 async def test_a_client_certificate_says_who_it_is(tmp_path: Path) -> None:

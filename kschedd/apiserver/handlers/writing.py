@@ -82,6 +82,7 @@ def request_of(
         deletion or DeleteOptions(),
         api_version=target.resource.api_version,
         duplicates=duplicates,
+        authorized=verb != "apply",  # which may create an object, with another permission than that of its verb
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.scheduler import add_scheduler_flags
+from kschedd.store.authorization.modes import AUTHORIZATION_MODES
 from kschedd.store.webhooks.modes import WEBHOOK_MODES
 from kschedd.verbs.command_line.parsing import path_value
 
@@ -136,6 +137,13 @@ def _add_cluster_flags(parser: Any) -> None:
         default="skip",
         help="what happens to an admission webhook whose Service has only simulated pods: skip it with a warning "
         "(default), fail as if nothing listened, or call the cluster IP",
+    )
+    parser.add_argument(
+        "--authorization-mode",
+        choices=AUTHORIZATION_MODES,
+        default="AlwaysAllow",
+        help="AlwaysAllow: every authenticated client has full access (default); RBAC: Roles and bindings decide, with "
+        "kube-apiserver's default roles",
     )
     for verb in ("enable", "disable"):
         parser.add_argument(

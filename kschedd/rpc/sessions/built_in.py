@@ -113,6 +113,7 @@ BUILT_IN: tuple[Method, ...] = (
         "rpc.methods",
         _methods,
         reads=True,
+        judged=True,
         doc="Lists every method of this daemon, for programs that generate clients or complete names.",
         answer=list[MethodAnswer],
     ),
@@ -120,6 +121,7 @@ BUILT_IN: tuple[Method, ...] = (
         "rpc.ping",
         _ping,
         reads=True,
+        judged=True,
         doc="Answers immediately, which shows that the daemon is running, and identifies the daemon.",
         answer=PingAnswer,
     ),
@@ -128,6 +130,7 @@ BUILT_IN: tuple[Method, ...] = (
         _authenticate,
         (Param("token", "string", False, doc="a token from the daemon's token file"),),
         reads=True,
+        judged=True,
         doc="Authenticates the client and returns its user. On TCP, this must be the first message; it requires a "
         "token, unless a client certificate authenticates the client. In later calls, and on the Unix socket, where "
         "every client that can open the socket has access, the method only returns the user.",
@@ -138,6 +141,7 @@ BUILT_IN: tuple[Method, ...] = (
         _cancel,
         (Param("stream", "integer", doc="the id in the result of the call that opened the stream", minimum=0),),
         reads=True,
+        judged=True,
         doc="Ends a stream of this connection. The message `stream.end` with the code `cancelled` follows; items that "
         "were already sent may arrive before it. This method may be sent as a notification.",
         answer=CancelledAnswer,

@@ -108,7 +108,7 @@ class RemoteDoor:
             await tls.do_handshake()
             certificate = tls.getpeercert() if self.credentials.settings.client_ca is not None else None
             if (named := certified(certificate)) is not None:
-                return Admitted(tls, Caller(named, address=address))
+                return Admitted(tls, Caller(self._acting(named), address=address))
             secured = tls
         message, early = await self._message(secured)
         try:
@@ -119,9 +119,12 @@ class RemoteDoor:
                 await secured.send_all(encode_error(msgid, refusal.code, refusal.message))
             raise
         assert isinstance(message, RpcRequest), "only a request names a user"
-        caller = Caller(user, address=address)
+        caller = Caller(self._acting(user), address=address)
         await secured.send_all(encode_response(message.msgid, who_is(caller)))
         return Admitted(secured, caller, early)
+
+    def _acting(self, user: User) -> User:
+        return user.under_rbac() if self.credentials.settings.rbac else user
 
     async def _message(self, stream: trio.abc.Stream) -> tuple[Event | None, bytes]:
         """Return the first message (None if the stream ended before it), and the bytes after it."""

@@ -25,6 +25,7 @@ import trio
 
 from kschedd.access.audit import AuditedCall, AuditOutcome
 from kschedd.access.audit_log import AuditLog
+from kschedd.access.requests import AccessRequest
 from kschedd.access.users import Caller
 from kschedd.actors.courtesy import Courtesy
 from kschedd.errors import KscheddError
@@ -81,6 +82,8 @@ class Shared:
     shares: FairShares = attrs.field(factory=FairShares)
     total: Total = attrs.field(factory=Total)
     audit: AuditLog | None = None
+    # raises AccessDenied if RBAC objects do not allow a request
+    authorize: Callable[[AccessRequest], Awaitable[None]] | None = None
     unfinished: Unfinished = attrs.field(factory=Unfinished)
     courtesy: Courtesy = attrs.field(factory=Courtesy)
     most_requests: int = 0  # highest number of concurrent requests of a client
@@ -120,6 +123,7 @@ class ClientSession:
         self._shared = shared
         self._large = shared.shares.large
         self._audit = shared.audit
+        self._authorize = shared.authorize
         self._total_mib = shared.total.most >> 20
         self._stream = stream
         self._name = name
@@ -411,6 +415,10 @@ class ClientSession:
 
     async def _perform(self, method: Method, call: Call) -> Any:
         check_may_call(self.caller, method)
+        user = self.caller.user
+        if user.judged and not method.judged:
+            assert self._authorize is not None, "a user is judged only by a cluster"
+            await self._authorize(AccessRequest(user, "get" if method.reads else "post", path=f"/rpc/{method.name}"))
         if not method.large:
             return await method.handler(call)
         if method.small is not None and (result := await method.small(call)) is not None:

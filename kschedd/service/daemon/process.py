@@ -59,7 +59,13 @@ class DaemonMethods(Methods):
     _cluster: ClusterBackend
     _daemon: DaemonState
 
-    @method("daemon.info", reads=True, doc="Returns information about the daemon and its cluster.", answer=InfoAnswer)
+    @method(
+        "daemon.info",
+        reads=True,
+        judged=True,
+        doc="Returns information about the daemon and its cluster.",
+        answer=InfoAnswer,
+    )
     async def info(self, call: Call) -> Any:
         cluster = self._cluster
         config, plugins = await cluster.scheduler.query(lambda owner: (owner.machine.config, _costs(owner)))

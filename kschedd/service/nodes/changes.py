@@ -56,6 +56,7 @@ class NodeMethods(Methods):
         (_NODE, DRY_RUN),
         doc="Cordons a node: no more pods are scheduled to it; its present pods stay.",
         answer=ChangeAnswer,
+        judged=True,
     )
     async def cordon(self, call: Call) -> Any:
         return await edit_node(self._cluster, call, lambda node: edit.cordon(node, True, call["dry_run"]))
@@ -65,6 +66,7 @@ class NodeMethods(Methods):
         (_NODE, DRY_RUN),
         doc="Uncordons a node: pods may be scheduled to it again.",
         answer=ChangeAnswer,
+        judged=True,
     )
     async def uncordon(self, call: Call) -> Any:
         return await edit_node(self._cluster, call, lambda node: edit.cordon(node, False, call["dry_run"]))
@@ -82,6 +84,7 @@ class NodeMethods(Methods):
         ),
         doc="Sets and removes taints of a node, either all of them or none.",
         answer=ChangeAnswer,
+        judged=True,
     )
     async def taint(self, call: Call) -> Any:
         return await edit_node(self._cluster, call, lambda node: edit.taint(node, call["taints"], call["overwrite"]))

@@ -9,7 +9,7 @@ import attrs
 from kschedd.actors.mailbox import Doorbell
 from kschedd.answers import extended
 from kschedd.api.objects import Object
-from kschedd.api.schemas.kinds import lookup
+from kschedd.api.schemas.kinds import BY_NAME, lookup
 from kschedd.api.text.times import stamp
 from kschedd.log.events import SOURCE, WARNING, EventSeries
 from kschedd.log.log import Log
@@ -18,7 +18,8 @@ from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import EventAnswer, EventsAnswer, EventsWatchAnswer, WatchedEvent
 from kschedd.service.objects.parameters import SPACES
-from kschedd.service.operations.kubelet_events import kubelet_events
+from kschedd.service.operations.authorizing import authorize_read
+from kschedd.service.operations.recorded_events import EVENT
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, Stream, method
 from kschedd.store.cluster_api import ClusterReader
@@ -36,12 +37,14 @@ class EventMethods(Methods):
             Param("limit", "integer", False, doc="maximum number of events; the latest are returned", minimum=0),
         ),
         reads=True,
+        judged=True,
         doc="Returns the latest events, the newest last. Equal events are merged into one event with a count.",
         large=True,
         answer=EventsAnswer,
     )
     async def list(self, call: Call) -> Any:
         namespace, limit = call["namespace"], call["limit"]
+        await authorize_read(self._cluster, call, "list", BY_NAME[EVENT], namespace or "")
         kind, name = _about(call["for"])
 
         def latest(log: Log) -> tuple[list[EventSeries], int, str]:
@@ -70,6 +73,7 @@ class EventMethods(Methods):
             Param("instance", "string", False, doc="the instance to which the number belongs; null: this daemon"),
         ),
         reads=True,
+        judged=True,
         doc="Follows the events of the scheduler. To resume after a break, pass the last received number and the "
         "instance. The error is `gone` if the number is too old, or belongs to another run of the daemon: list again.",
         answer=EventsWatchAnswer,
@@ -78,6 +82,7 @@ class EventMethods(Methods):
     )
     async def watch(self, call: Call) -> Any:
         since, instance = call["since"], call["instance"]
+        await authorize_read(self._cluster, call, "watch", BY_NAME[EVENT], call["namespace"] or "")
 
         def start(log: Log) -> tuple[int, str]:
             events = log.events
@@ -169,8 +174,7 @@ def _fault(fault: ObjectFault) -> EventAnswer:
 
 def _stored(store: ClusterReader, namespace: str | None, kind: str | None, name: str | None) -> list[EventAnswer]:
     found = []
-    of_kubelets = kubelet_events(store, namespace, name if namespace else None) if kind in (None, "Pod") else ()
-    for event in (*store.list("Event", namespace), *of_kubelets):
+    for event in store.list("Event", namespace):
         about = event.raw.get("involvedObject") or event.raw.get("regarding") or {}
         if kind in (None, about.get("kind")) and name in (None, about.get("name")):
             found.append(_event(event, about))

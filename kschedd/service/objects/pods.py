@@ -30,6 +30,7 @@ class PodMethods(Methods):
         doc="Binds a pod to a node as the scheduler does; for extenders that bind. A pod that already has a node is "
         "rejected with `conflict`; the node's existence and capacity are not checked.",
         answer=BindingAnswer,
+        judged=True,
     )
     async def bind(self, call: Call) -> Any:
         body = {
@@ -64,6 +65,7 @@ class PodMethods(Methods):
             "that are Pending, have finished or are being deleted do not count against a budget."
         ),
         answer=EvictionAnswer,
+        judged=True,
     )
     async def evict(self, call: Call) -> Any:
         options = DeleteOptions(

@@ -14,6 +14,7 @@ from kschedd.service.objects.answers import KindAnswer, ListAnswer, ObjectAnswer
 from kschedd.service.objects.events import follow
 from kschedd.service.objects.kinds import described, kind_meant, resolve_namespace
 from kschedd.service.objects.parameters import FIELDS, KIND, MANAGERS, METADATA_ONLY, NAME, NAMESPACE, SPACES, selectors
+from kschedd.service.operations.authorizing import authorize_read
 from kschedd.service.operations.reading import FEW, get, list_objects
 from kschedd.service.operations.recorded_events import EVENT, as_object
 from kschedd.service.operations.watching import MOST_BEHIND, watch_objects
@@ -36,10 +37,18 @@ _LONGEST_PAUSE_S = 60
 class ReadingMethods(Methods):
     _cluster: ClusterBackend
 
-    @method("objects.get", (KIND, NAME, NAMESPACE, MANAGERS), reads=True, doc="Reads one object.", answer=ObjectAnswer)
+    @method(
+        "objects.get",
+        (KIND, NAME, NAMESPACE, MANAGERS),
+        reads=True,
+        judged=True,
+        doc="Reads one object.",
+        answer=ObjectAnswer,
+    )
     async def get(self, call: Call) -> Any:
         kind = await kind_meant(self._cluster, call["kind"])
         namespace = resolve_namespace(kind, call["namespace"])
+        await authorize_read(self._cluster, call, "get", kind, namespace, call["name"])
         found = await get(self._cluster, Request("get", kind.name, namespace, call["name"]))
         return ObjectAnswer(with_resolved_entries(found.raw) if call["managed_fields"] else without_entries(found.raw))
 
@@ -55,6 +64,7 @@ class ReadingMethods(Methods):
             MANAGERS,
         ),
         reads=True,
+        judged=True,
         doc="Lists the objects of a kind, sorted by namespace and name. For the kind Event, the scheduler's events, "
         "which exist only in memory, are included.",
         large=True,
@@ -72,6 +82,7 @@ class ReadingMethods(Methods):
         return await self._listed(call, kind)
 
     async def _listed(self, call: Call, kind: Kind) -> Large:
+        await authorize_read(self._cluster, call, "list", kind, _space(kind, call))
         labels, fields = await selectors(call, call["label_selector"], call["field_selector"])
         options = ReadOptions(labels, fields, selected_in=kind)
         request = Request("list", kind.name, _space(kind, call), reading=options)
@@ -83,6 +94,7 @@ class ReadingMethods(Methods):
     @method(
         "objects.kinds",
         reads=True,
+        judged=True,
         doc="Lists every kind, including kinds without a definition that have objects.",
         answer=Sequence[KindAnswer],
     )
@@ -111,6 +123,7 @@ class ReadingMethods(Methods):
             ),
         ),
         reads=True,
+        judged=True,
         doc="Follows changes; for the kind Event, the scheduler's events are included. To resume after a break, pass "
         "the last received resource_version and the epoch. The error is `gone` if the version is too old, or if it "
         "belongs to another history than this daemon's: list again. A stream that falls too far behind ends with "
@@ -120,6 +133,7 @@ class ReadingMethods(Methods):
     )
     async def watch(self, call: Call) -> Any:
         kind = None if call["kind"] is None else await kind_meant(self._cluster, call["kind"])
+        await authorize_read(self._cluster, call, "watch", kind, _space(kind, call))
         if call["since"] is not None and call["epoch"] not in (None, self._cluster.epoch):
             raise OtherEpoch(call["since"], call["epoch"])
         options = ReadOptions(version=call["since"], initial_events=False, without=frozenset(call["without"] or ()))

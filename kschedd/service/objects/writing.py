@@ -66,7 +66,7 @@ def _marking(name: str, what: str) -> Callable[[H], H]:
         Param("remove", "string[]", False, doc=f"keys of {what} to remove"),
     )
     doc = f"Sets and removes {what} of one object."
-    return method(name, (KIND, NAME, NAMESPACE, *params, OVERWRITE), doc=doc, answer=ChangeAnswer)
+    return method(name, (KIND, NAME, NAMESPACE, *params, OVERWRITE), doc=doc, answer=ChangeAnswer, judged=True)
 
 
 @attrs.frozen(eq=False)
@@ -92,6 +92,7 @@ class WritingMethods(Methods):
         "of its `field_manager`: fields in the manifest are set, and fields that only this manager set before are "
         "removed. A field that another field manager owns with another value is a `conflict`.",
         answer=ApplyAnswer,
+        judged=True,
     )
     async def apply(self, call: Call) -> Any:
         manifests, source = call["manifests"], call["source"]
@@ -147,6 +148,7 @@ class WritingMethods(Methods):
         (Param("manifest", "map", doc="the object"), VALIDATION, DRY_RUN, GIVEN_SPACE),
         doc="Creates one object; an existing object of that name is an error.",
         answer=WrittenAnswer,
+        judged=True,
     )
     async def create(self, call: Call) -> Any:
         options = WriteOptions(call["dry_run"], validation=call["field_validation"], by_field=True)
@@ -161,6 +163,7 @@ class WritingMethods(Methods):
         ),
         doc="Replaces an existing object. Its status is unchanged.",
         answer=WrittenAnswer,
+        judged=True,
     )
     async def replace(self, call: Call) -> Any:
         options = WriteOptions(call["dry_run"], "kubectl-replace", call["field_validation"], by_field=True)
@@ -207,6 +210,7 @@ class WritingMethods(Methods):
         ),
         doc="Deletes an object, or several objects. A running pod first gets its grace period to terminate.",
         answer=DeletionAnswer,
+        judged=True,
     )
     async def delete(self, call: Call) -> Any:
         labels, fields = await selectors(call, call["label_selector"], call["field_selector"])
@@ -243,6 +247,7 @@ class WritingMethods(Methods):
         "`$retainKeys`. `merge` is RFC 7386: lists are replaced. `json` is RFC 6902. Custom resources accept only"
         " `merge` and `json`.",
         answer=ChangeAnswer,
+        judged=True,
     )
     async def patch(self, call: Call) -> Any:
         options = WriteOptions(call["dry_run"], "kubectl-patch", call["field_validation"])
@@ -266,6 +271,7 @@ class WritingMethods(Methods):
         ),
         doc="Sets the number of replicas of a workload, or of a custom resource with a scale subresource.",
         answer=ScaleAnswer,
+        judged=True,
     )
     async def scale(self, call: Call) -> Any:
         before: list[int] = []

@@ -11,6 +11,7 @@ import attrs
 
 from kschedd.errors import KscheddError
 from kschedd.registry.warnings.objects import creation_warnings, update_warnings
+from kschedd.service.operations.authorizing import authorize
 from kschedd.service.operations.binding import bind
 from kschedd.service.operations.deletion import delete, evict
 from kschedd.service.operations.scaling import scale
@@ -27,7 +28,8 @@ _CLUSTER = UserInfo("system:admin", ("system:masters",))
 
 
 def serve(store: ClusterWriter, request: Request) -> Response:
-    """Execute one request on the store. Raises KscheddError, with the request's warnings."""
+    """Execute one request on the store. Raises KscheddError, with the request's warnings, and AccessDenied."""
+    authorize(store, request)
     operation = _operation(request)
     warnings: list[str] = []
     with store.on_behalf_of(request.user or _CLUSTER) as warned:

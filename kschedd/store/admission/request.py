@@ -16,6 +16,8 @@ from kschedd.api.objects import Raw
 from kschedd.store.admission.chain import NAMESPACE_LIFECYCLE, Admission
 from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
 from kschedd.store.admission_plugins.resourcequota import QUOTA, Charge
+from kschedd.store.authorization.escalation import check_escalation
+from kschedd.store.authorization.judge import RBAC_KINDS
 from kschedd.store.errors import NotFound, Unadmitted
 
 if TYPE_CHECKING:
@@ -90,6 +92,12 @@ class RequestAdmission:
         """Raise an error if the user may not make this request."""
         if self.depends_on_user(attributes.kind):
             self.chain.authorize(attrs.evolve(attributes, user=self.user), new, old, self.cluster)
+
+    def check_escalation(self, attributes: Attributes, new: Raw, old: Raw | None) -> None:
+        """Raise an error if the user may not give the permissions of this role or binding."""
+        if self.user is not None and self.user.judged and attributes.kind in RBAC_KINDS:
+            name = "" if attributes.creates else attributes.name
+            check_escalation(self.cluster.rbac, self.user.user, new, old, name)
 
     def admits_each(self, kind: str, namespace: str) -> bool:
         """Return whether each object of this kind in the namespace must be admitted without cached results."""

@@ -5,6 +5,7 @@ from typing import Any, Literal, Protocol
 
 import attrs
 
+from kschedd.access.users import User
 from kschedd.api.objects import Object
 from kschedd.values import fast_frozen
 
@@ -24,10 +25,18 @@ class Classes(Protocol):
 
 @attrs.frozen
 class UserInfo:
-    """The user who makes a request."""
+    """The user who makes a request. `judged` is true if RBAC objects decide about the user's requests."""
 
     name: str
     groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    judged: bool = False
+
+    @property
+    def user(self) -> User:
+        """The user as authorization sees it."""
+        return User(self.name, self.groups, uid=self.uid, extra=self.extra, judged=self.judged)
 
 
 @fast_frozen

@@ -177,6 +177,7 @@ class Creation:
             admitted = self._admission.admit(attributes, defaulted)
             if self._admission.mutates and not restore:
                 admitted = self._mutated(attributes, admitted, dry_run)
+            self._admission.check_escalation(attributes, admitted, None)
             prepared = prepare_create(kind, admitted, stamp(cluster.now), cluster.features)
             if kind == "CertificateSigningRequest" and not restore:
                 prepared["spec"] = self._requested(prepared.get("spec") or {})

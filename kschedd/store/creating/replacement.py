@@ -162,6 +162,7 @@ class Replacement:
             requested.append(new)
             if subresource == "finalize":
                 return prepare_finalize(new, before)
+            self._admission.check_escalation(attributes, new, before)
             prepared = prepare_update(old.kind, new, before, stamp(cluster.now), cluster.features)
             if old.kind == custom.DEFINITION:
                 return with_names(cluster, prepared)
