@@ -19,6 +19,7 @@ from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import EventAnswer, EventsAnswer, EventsWatchAnswer, WatchedEvent
 from kschedd.service.objects.parameters import SPACES
 from kschedd.service.operations.authorizing import authorize_read
+from kschedd.service.operations.kubelet_events import kubelet_events
 from kschedd.service.operations.recorded_events import EVENT
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, Stream, method
@@ -174,7 +175,8 @@ def _fault(fault: ObjectFault) -> EventAnswer:
 
 def _stored(store: ClusterReader, namespace: str | None, kind: str | None, name: str | None) -> list[EventAnswer]:
     found = []
-    for event in store.list("Event", namespace):
+    of_kubelets = kubelet_events(store, namespace, name if namespace else None) if kind in (None, "Pod") else ()
+    for event in (*store.list("Event", namespace), *of_kubelets):
         about = event.raw.get("involvedObject") or event.raw.get("regarding") or {}
         if kind in (None, about.get("kind")) and name in (None, about.get("name")):
             found.append(_event(event, about))

@@ -75,7 +75,9 @@ async def list_objects(cluster: ClusterBackend, request: Request, turns: Turns, 
 
     present, version = await cluster.store.do(read)
     if request.kind == EVENT:
-        present = await with_recorded_events(cluster, present, namespace)
+        named = () if options.fields is None else options.fields.requirements
+        pod = next((each.value for each in named if each.path == "involvedObject.name" and each.equal), None)
+        present = await with_recorded_events(cluster, present, namespace, None if namespace is None else pod)
         present = [list(map(as_selected, space)) for space in present]
     if exact and wanted and wanted != version:
         watch = await cluster.store.watch({request.kind}, wanted)

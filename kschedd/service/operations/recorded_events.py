@@ -1,15 +1,17 @@
-"""The scheduler's events as objects.
+"""The scheduler's events as objects, and those of kubelets (`kubelet_events`).
 
 These Events exist only in memory, and are listed together with the stored objects of kind Event.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from kschedd.api.objects import Object
 from kschedd.api.text.times import stamp
 from kschedd.log.events import SOURCE, EventSeries
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.operations.kubelet_events import kubelet_events
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.objects.listing import by_namespace
 
@@ -17,27 +19,32 @@ EVENT = "Event"
 
 
 async def with_recorded_events(
-    cluster: ClusterBackend, stored: Iterable[Sequence[Object]], namespace: str | None
+    cluster: ClusterBackend, stored: Iterable[Sequence[Object]], namespace: str | None, pod: str | None = None
 ) -> list[Sequence[Object]]:
-    """Return the stored events and the scheduler's events, by namespace like `ClusterReader.present`."""
-    return by_namespace((*stored, await recorded_events(cluster, namespace)))
+    """Return the stored events and those in memory, by namespace like `ClusterReader.present`.
+
+    `pod` is the name of the only pod whose events are required.
+    """
+    return by_namespace((*stored, await recorded_events(cluster, namespace, pod)))
 
 
 async def recorded_event(cluster: ClusterBackend, namespace: str, name: str) -> Object | None:
-    return next((event for event in await recorded_events(cluster, namespace) if event.name == name), None)
+    pod = name.rpartition(".")[0]
+    return next((event for event in await recorded_events(cluster, namespace, pod) if event.name == name), None)
 
 
-async def recorded_events(cluster: ClusterBackend, namespace: str | None) -> list[Object]:
-    series = await cluster.log.query(lambda log: log.events.latest(namespace))
+async def recorded_events(cluster: ClusterBackend, namespace: str | None, pod: str | None) -> list[Object]:
+    of_kubelets = await cluster.store.do(partial(kubelet_events, namespace=namespace, name=pod))
+    series = await cluster.log.query(lambda log: log.events.latest(namespace, pod))
     if not series:
-        return []
+        return of_kubelets
     events = [as_object(each) for each in series]
     about = [(event["involvedObject"]["namespace"], event["involvedObject"]["name"]) for event in events]
     uids = await cluster.store.do(lambda store: _uids(store, about))
     for event, uid in zip(events, uids, strict=True):
         if uid:
             event["involvedObject"]["uid"] = uid  # `describe` finds the events of an object by its UID
-    return [Object.from_raw(event) for event in events]
+    return [*(Object.from_raw(event) for event in events), *of_kubelets]
 
 
 def _uids(store: ClusterReader, pods: Sequence[tuple[str, str]]) -> list[str]:

@@ -1,0 +1,187 @@
+"""The Events that kubelets would have written about containers, computed from the pods' statuses when they are read.
+
+A running pod costs no write. An Event names the first and the last time and the number of starts. It disappears an hour
+after its last time, and with its pod. Without the name of a pod, a list contains the Events of the 500 pods that
+changed last, because computing them takes time. Only clusters with simulated pods have these Events
+(`StoreReader.pod_behavior`). A stored Event of a kubelet with the same reason for the pod, for example from a dump, is
+listed instead.
+
+Source: Kubernetes v1.34, kubelet/kuberuntime/kuberuntime_container.go, kuberuntime_manager.go (doBackOff),
+kubelet/images/image_manager.go, kubelet/prober/prober.go.
+Units: seconds since the epoch.
+"""
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from heapq import nlargest
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.api.simulation.annotations import pod_settings
+from kschedd.api.text.durations import show_duration
+from kschedd.api.text.times import seconds, stamp
+from kschedd.store.cluster_api import ClusterReader
+
+COMPONENT: Final = "kubelet"
+_MOST: Final = 500
+_TTL_S: Final = 3600.0
+_ORDER: Final = ("Pulling", "Pulled", "Created", "Started", "Unhealthy", "Failed", "Killing", "BackOff")
+_LISTS: Final = (
+    ("initContainers", "initContainerStatuses"),
+    ("containers", "containerStatuses"),
+    ("ephemeralContainers", "ephemeralContainerStatuses"),
+)
+_NONE: Final[Raw] = {}
+_Place = tuple[int, str]  # the position of a container in the pod, and its path
+
+
+def kubelet_events(store: ClusterReader, namespace: str | None, name: str | None = None) -> list[Object]:
+    """Return the Events about the pods of a namespace (None: all), or about the pod with this name."""
+    if store.pod_behavior is None:
+        return []
+    pods = store.list("Pod", namespace) if name is None else [store.find("Pod", namespace or "default", name)]
+    bound = [pod for pod in pods if isinstance(pod, Pod) and pod.node_name and pod.start_time]
+    if not bound:
+        return []
+    stored = {
+        ((event.raw.get("involvedObject") or _NONE).get("uid"), event.raw.get("reason"))
+        for event in store.list("Event", namespace)
+        if (event.raw.get("source") or _NONE).get("component") == COMPONENT
+    }
+    renamed, now = "fields_of_1_35" in store.features, store.now
+    found = []
+    for pod in nlargest(_MOST, bound, key=lambda pod: pod.resource_version):
+        events = _Reporter(pod, now, renamed=renamed).events()
+        found += [event for event in events if (pod.uid, event.raw["reason"]) not in stored]
+    return found
+
+
+@attrs.frozen
+class _Reporter:
+    """The Events about one pod. `renamed`: messages of 1.35 and later."""
+
+    _pod: Pod
+    _now: float
+    _renamed: bool = attrs.field(kw_only=True)
+
+    def events(self) -> Iterator[Object]:
+        position = 0
+        for field, of_status in _LISTS:
+            entries = {entry.get("name"): entry for entry in self._pod.status.get(of_status) or ()}
+            for container in self._pod.pod_spec.raw.get(field) or ():
+                entry = entries.get(container["name"])
+                position += 1
+                if entry is not None:
+                    yield from self._of(container, entry, (position, f"spec.{field}{{{container['name']}}}"))
+
+    def _of(self, container: Raw, entry: Raw, place: _Place) -> Iterator[Object]:
+        name, image = container["name"], container.get("image") or ""
+        state, restarts = entry.get("state") or _NONE, entry.get("restartCount") or 0
+        waiting = state.get("waiting") or _NONE
+        latest = state.get("running") or state.get("terminated") or (entry.get("lastState") or _NONE).get("terminated")
+        reason = waiting.get("reason") or ""
+        if latest is None:
+            if reason in ("ErrImagePull", "ImagePullBackOff"):
+                yield from self._pulls(image, reason, waiting.get("message") or "", place)
+            return
+        last = latest.get("startedAt") or self._pod.start_time
+        first, count = (self._pod.start_time, restarts + 1) if restarts else (last, 1)
+        settings = pod_settings(self._pod.annotations)
+
+        def event(
+            reason: str, message: str, count: int = count, *, first: str = first, last: str = last
+        ) -> list[Object]:
+            return self._event(reason, message, place, first, last, count)
+
+        if container.get("imagePullPolicy") == "Always":
+            took, size = show_duration(settings.startup_s), int(settings.of("image-size", name) or 0)
+            yield from event("Pulling", f'Pulling image "{image}"')
+            pulled = (
+                f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size: {size} bytes.'
+            )
+            yield from event("Pulled", pulled)
+        else:
+            access = " and can be accessed by the pod" if self._renamed else ""
+            yield from event("Pulled", f'Container image "{image}" already present on machine{access}')
+        yield from event("Created", "Container created" if self._renamed else f"Created container: {name}")
+        yield from event("Started", "Container started" if self._renamed else f"Started container {name}")
+        yield from self._failures(container, entry, place, first, last)
+
+    def _failures(self, container: Raw, entry: Raw, place: _Place, first: str, last: str) -> Iterator[Object]:
+        pod, name = self._pod, container["name"]
+        state, restarts = entry.get("state") or _NONE, entry.get("restartCount") or 0
+        settings = pod_settings(pod.annotations)
+        if settings.of("readiness", name) and "running" in state and place[1].startswith("spec.containers"):
+            yield from self._unhealthy(
+                "Readiness", container.get("readinessProbe") or _NONE, place, last, stamp(self._now)
+            )
+        if restarts and settings.of("liveness", name):
+            yield from self._unhealthy(
+                "Liveness", container.get("livenessProbe") or _NONE, place, first, last, restarts
+            )
+            killed = f"Container {name} failed liveness probe, will be restarted"
+            yield from self._event("Killing", killed, place, first, last, restarts)
+        if (state.get("waiting") or _NONE).get("reason") == "CrashLoopBackOff":
+            ended = ((entry.get("lastState") or _NONE).get("terminated") or _NONE).get("finishedAt") or last
+            why = f"Back-off restarting failed container {name} in pod {pod.name}_{pod.namespace}({pod.uid})"
+            yield from self._event("BackOff", why, place, ended, stamp(self._now), max(1, restarts), warning=True)
+        if pod.deletion_timestamp and "running" in state:
+            grace = pod.metadata.get("deletionGracePeriodSeconds") or 0
+            at = stamp(seconds(pod.deletion_timestamp) - grace)
+            yield from self._event("Killing", f"Stopping container {name}", place, at, at)
+
+    def _unhealthy(
+        self, kind: str, probe: Raw, place: _Place, first: str, last: str, kills: int | None = None
+    ) -> list[Object]:
+        period = probe.get("periodSeconds") or 10
+        per_kill = probe.get("failureThreshold") or 3
+        count = kills * per_kill if kills else int((seconds(last) - seconds(first)) // period)
+        why = "HTTP probe failed with statuscode: 503" if "httpGet" in probe else ""
+        return self._event("Unhealthy", f"{kind} probe failed: {why}", place, first, last, max(1, count), warning=True)
+
+    def _pulls(self, image: str, reason: str, message: str, place: _Place) -> Iterator[Object]:
+        first = last = self._pod.start_time
+        why = message.partition(": ErrImagePull: ")[2] or message
+        yield from self._event("Pulling", f'Pulling image "{image}"', place, first, last)
+        yield from self._event("Failed", f'Failed to pull image "{image}": {why}', place, first, last, warning=True)
+        yield from self._event("Failed", "Error: ErrImagePull", place, first, last, warning=True)
+        if reason == "ImagePullBackOff":
+            now = stamp(self._now)
+            yield from self._event("BackOff", f'Back-off pulling image "{image}"', place, first, now)
+            yield from self._event("Failed", "Error: ImagePullBackOff", place, first, now, warning=True)
+
+    def _event(
+        self, reason: str, message: str, place: _Place, first: str, last: str, count: int = 1, *, warning: bool = False
+    ) -> list[Object]:
+        if seconds(last) < self._now - _TTL_S:
+            return []
+        pod = self._pod
+        # grows in the order of the Events of a pod, as the time in nanoseconds that upstream uses
+        number = round(seconds(first)) * 1_000_000_000 + (10 * place[0] + _ORDER.index(reason)) * 1_000_000
+        number += int.from_bytes(blake2b(f"{pod.uid} {place} {message}".encode(), digest_size=8).digest()) % 1_000_000
+        raw: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{pod.name}.{number:x}", "namespace": pod.namespace, "creationTimestamp": first},
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "uid": pod.uid,
+                "fieldPath": place[1],
+            },
+            "reason": reason,
+            "message": message,
+            "type": "Warning" if warning else "Normal",
+            "count": count,
+            "firstTimestamp": first,
+            "lastTimestamp": last,
+            "reportingComponent": COMPONENT,
+            "reportingInstance": pod.node_name,
+            "source": {"component": COMPONENT, "host": pod.node_name},
+        }
+        return [Object.from_raw(raw)]
