@@ -32,6 +32,7 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.event_expiry import EventExpiry
 from kschedd.controllers.parts import without_parts
 from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.service_accounts import PLACEHOLDER, ServiceAccounts, certificates_in
 from kschedd.daemon import cluster_actors
 from kschedd.dumps.loading import Prepared
 from kschedd.errors import KscheddError
@@ -60,7 +61,7 @@ from kschedd.shutdown import ORDERLY_S, end_within, heeded, lift_deadline
 from kschedd.startup.clock import started_clock
 from kschedd.startup.doors import audit_log, remote_door, tell_of
 from kschedd.startup.log import configure_log
-from kschedd.startup.options import DaemonOptions, admission_of, read_config, read_options, version
+from kschedd.startup.options import DaemonOptions, admission_of, has_accounts, read_config, read_options, version
 from kschedd.startup.release import by_release, dumped, read_origin, served_release
 from kschedd.startup.state import StateOptions, load_origin, nowhere
 from kschedd.store.admission.chain import Admission
@@ -167,7 +168,7 @@ async def _serve(
             remote_cluster = await opened.enter_async_context(scheduled)
         actors = cluster_actors(
             config,
-            controllers=_controllers(options),
+            controllers=await _controllers(options),
             state=_state_options(options, config, admission, state, mark, dump, clock),
             registry=registry,
             seed=random.SystemRandom().getrandbits(32) if options.seed is None else options.seed,
@@ -209,8 +210,12 @@ async def _serve(
         await running.run(listener, partial(task_status.started, path))
 
 
-def _controllers(options: DaemonOptions) -> list[Controller]:
+async def _controllers(options: DaemonOptions) -> list[Controller]:
     found = embedded_controllers(options=options.controller_options, served=True)
+    if has_accounts(options):
+        certificate = None if options.http is None else options.http.certificate
+        text = "" if certificate is None else await trio.Path(certificate).read_text(encoding="ascii", errors="replace")
+        found.append(ServiceAccounts(certificates_in(text) or PLACEHOLDER))
     # kube-apiserver lets Events expire, whichever program runs the controllers
     expiry = [EventExpiry()] if options.mirror is None else []
     return [*without_parts(found, options.without), *expiry]

@@ -48,6 +48,7 @@ _OF_SCHEDULER: Final = (
 )
 # Fields of a pod's spec that admission or the binding adds.
 _ADMITTED: Final = ("priority", "preemptionPolicy", "overhead", "nodeName")
+_TOKEN_VOLUME: Final = "kube-api-access-"
 LIMITED: Final = "kubernetes.io/limit-ranger"
 _OF_DELETION: Final = frozenset(("orphan", "foregroundDeletion"))
 _NOT_READY: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
@@ -141,6 +142,7 @@ def _new_pod_fields(raw: Raw, schema: Schema, on_node: bool) -> FieldSet:
         spec["nodeName"] = raw["spec"]["nodeName"]
     if _only_admitted(spec.get("tolerations")):
         del spec["tolerations"]
+    spec = _without_token(spec)
     if LIMITED in (meta.get("annotations") or {}):
         left = {name: text for name, text in meta["annotations"].items() if name != LIMITED}
         meta["annotations"] = left if left else ABSENT
@@ -151,6 +153,32 @@ def _new_pod_fields(raw: Raw, schema: Schema, on_node: bool) -> FieldSet:
     added = compare(encoded({}, schema), {**encoded({}, schema), **stated}, schema).taken
     found = kept_fields("Pod", "")(added)
     return difference(found, set_of(("f:apiVersion",), ("f:kind",), ("f:metadata",)))
+
+
+def _without_token(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec without the token's volume and the account `default` that admission adds."""
+    volumes = [each for each in spec.get("volumes") or () if not str(each.get("name")).startswith(_TOKEN_VOLUME)]
+    if len(volumes) == len(spec.get("volumes") or ()):
+        return spec
+    found = {**spec, "volumes": volumes}
+    if not volumes:
+        del found["volumes"]
+    if found.get("serviceAccountName") == "default":
+        del found["serviceAccountName"]
+        found.pop("serviceAccount", None)
+    for field in ("initContainers", "containers"):
+        if field in found:
+            found[field] = [_without_token_mount(container) for container in found[field]]
+    return found
+
+
+def _without_token_mount(container: Raw) -> Raw:
+    mounts = container.get("volumeMounts") or ()
+    left = [each for each in mounts if not str(each.get("name")).startswith(_TOKEN_VOLUME)]
+    if len(left) == len(mounts):
+        return container
+    others = {name: value for name, value in container.items() if name != "volumeMounts"}
+    return {**others, "volumeMounts": left} if left else others
 
 
 def _only_admitted(tolerations: Any) -> bool:

@@ -29,7 +29,7 @@ from kschedd.framework.registry import Registry
 from kschedd.input_files import open_input
 from kschedd.limits import MAX_REQUEST_BYTES, DaemonLimits
 from kschedd.object_faults import ObjectRef
-from kschedd.store.admission.chain import Admission, configured_plugins
+from kschedd.store.admission.chain import SERVICE_ACCOUNT, Admission, configured_plugins
 from kschedd.store.creating.service_addresses import SERVICE_RANGE
 from kschedd.store.store import MAX_OBJECT_BYTES
 from kschedd.store.webhooks.modes import WebhookMode
@@ -162,7 +162,14 @@ def admission_of(options: DaemonOptions, registry: Registry) -> Admission:
     """Return the admission chain for the options. Raises UnknownAdmissionPlugin, PluginLoadError."""
     configured = configured_plugins(options.enable_admission, options.disable_admission, registry.validating)
     others = registry.validating_plugins()
-    return Admission({**admission_without(options.without), **configured}, others)
+    return Admission({**admission_without(options.without), **configured}, others, accounts=has_accounts(options))
+
+
+def has_accounts(options: DaemonOptions) -> bool:
+    """Return whether each namespace gets the objects that pods mount: its controllers run, and it is no copy."""
+    plugin_off = SERVICE_ACCOUNT in options.disable_admission and SERVICE_ACCOUNT not in options.enable_admission
+    copies = options.origin or options.mirror is not None
+    return not copies and not plugin_off and "controllers" not in options.without
 
 
 def version() -> str:

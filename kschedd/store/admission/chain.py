@@ -77,6 +77,10 @@ class ValidatingPlugin:
 
 
 NAMESPACE_LIFECYCLE: Final = "NamespaceLifecycle"
+SERVICE_ACCOUNT: Final = "ServiceAccount"
+_WITH_ACCOUNTS: Final = AdmissionPlugin(
+    True, _POD, serviceaccount.admit_with_account, scope=serviceaccount.scope_of_accounts
+)
 
 # In order of execution.
 _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
@@ -90,7 +94,7 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
         limitranger.scope,
         validated_kinds=frozenset(("Pod", "PersistentVolumeClaim")),
     ),
-    "ServiceAccount": AdmissionPlugin(True, _POD, serviceaccount.admit, scope=serviceaccount.scope),
+    SERVICE_ACCOUNT: AdmissionPlugin(True, _POD, serviceaccount.admit, scope=serviceaccount.scope),
     "NodeRestriction": AdmissionPlugin(False, noderestriction.KINDS, authorize=noderestriction.authorize),
     # Off by default, unlike in kube-apiserver, because kschedd's nodes are ready as soon as they are created.
     "TaintNodesByCondition": AdmissionPlugin(False, frozenset(("Node",)), nodetaint.admit),
@@ -172,11 +176,16 @@ def configured_plugins(
 class Admission:
     """The configured plugin chain, e.g. `{"RuntimeClass": False, "ExtendedResourceToleration": True}`.
 
-    `others` are plugins from plugin files, by name, in the order in which they are called.
+    `others` are plugins from plugin files, by name, in the order in which they are called. With `accounts`, each
+    namespace has the ServiceAccount `default`, and the plugin ServiceAccount mounts tokens into pods.
     """
 
     def __init__(
-        self, configured: Mapping[str, bool] | None = None, others: Mapping[str, ValidatingPlugin] | None = None
+        self,
+        configured: Mapping[str, bool] | None = None,
+        others: Mapping[str, ValidatingPlugin] | None = None,
+        *,
+        accounts: bool = False,
     ) -> None:
         others = others or {}
         for name in configured or ():
@@ -185,7 +194,8 @@ class Admission:
         by_default = {**PLUGINS, **{name: plugin.on for name, plugin in others.items()}}
         self.enabled: Mapping[str, bool] = {**by_default, **(configured or {})}
         self.others = [plugin for name, plugin in others.items() if self.enabled[name]]
-        chain = [plugin for name, plugin in _CHAIN.items() if self.enabled[name]]
+        plugins = {**_CHAIN, SERVICE_ACCOUNT: _WITH_ACCOUNTS} if accounts else _CHAIN
+        chain = [plugin for name, plugin in plugins.items() if self.enabled[name]]
         self._admit: dict[str, list[Admit]] = {}
         self._validate: dict[str, list[Validate]] = {}
         self._authorize: dict[str, list[Authorize]] = {}
