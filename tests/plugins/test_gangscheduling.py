@@ -12,7 +12,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.events import QUEUE, QUEUE_SKIP, QueueingHint, matches, object_event
+from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, QueueingHint, matches, object_event
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import Code
 from kschedd.plugins.gangscheduling import NOT_ENOUGH, NOT_SCHEDULED, GangScheduling
@@ -86,6 +86,7 @@ P1, P2, P3, P4 = pod("p1", "pg1"), pod("p2", "pg1"), pod("p3", "pg1"), pod("p4",
         ),
         pytest.param(GROUPS, [P2, P4], P1, NOT_ENOUGH, id="a-pod-of-a-gang-that-lacks-pods-waits"),
         pytest.param(GROUPS, [P2, P3, P4], P1, "", id="a-pod-of-a-gang-with-all-its-pods-passes"),
+        pytest.param([group("pg1", 0)], [], P1, "", id="a-pod-of-a-gang-that-needs-none-passes"),
         pytest.param(GROUPS, [P2, pod("done", "pg1", node="n")], P1, "", id="pods-that-run-count"),
     ],
 )
@@ -93,6 +94,56 @@ def test_who_may_enter_the_active_queue(groups: list[Object], others: list[Pod],
     status = Gang(groups, [*others, tried]).plugin.pre_enqueue(tried)
     assert ("" if status is None else status.message) == why
     assert status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def test_a_pod_that_is_being_removed_still_counts() -> None:
+    gang = Gang(GROUPS, [P1, P2])
+    gang.handle.leaving = lambda key: key == "ns1/pg1"
+    assert gang.plugin.pre_enqueue(P1) is None
+
+
+@pytest.mark.parametrize(
+    ("min_count", "scheduled", "remaining", "answer"),
+    [
+        pytest.param(2, 2, 0, None, id="enough"),
+        pytest.param(2, 1, 1, (Code.WAIT, "minCount (2) is not yet satisfied: 1 scheduled, 1 remaining"), id="not-yet"),
+        pytest.param(
+            3,
+            1,
+            1,
+            (Code.UNSCHEDULABLE, "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining"),
+            id="no-longer",
+        ),
+        pytest.param(None, 1, 0, None, id="one-pod-of-a-basic-group"),
+        pytest.param(
+            None, 0, 1, (Code.WAIT, "minCount (1) is not yet satisfied: 0 scheduled, 1 remaining"), id="none-of-it"
+        ),
+    ],
+)
+def test_a_placement_is_feasible_with(
+    min_count: int | None, scheduled: int, remaining: int, answer: tuple[Code, str] | None
+) -> None:
+    status = Gang([], []).plugin.placement_feasible(group("pg1", min_count), scheduled, remaining)
+    assert (None if status is None else (status.code, status.message)) == answer
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        pytest.param(group("pg1", 3), group("pg1", 2), QUEUE, id="that-needs-fewer-pods"),
+        pytest.param(group("pg1", 2), group("pg1", 2), QUEUE_SKIP, id="not-as-many"),
+        pytest.param(group("pg1", 2), group("pg1", None), QUEUE_SKIP, id="not-one-that-is-no-gang"),
+        pytest.param(group("pg2", 3), group("pg2", 2), QUEUE_SKIP, id="not-another-group"),
+        pytest.param(None, group("pg1", 2), QUEUE_SKIP, id="not-a-new-one"),
+        pytest.param(group("pg1", 2), None, QUEUE_SKIP, id="not-a-deleted-one"),
+    ],
+)
+def test_a_pod_is_woken_by_a_group(old: Object | None, new: Object | None, hint: QueueingHint) -> None:
+    gang = Gang(GROUPS, [])
+    *_, after_update = GangScheduling(gang.handle, gang.groups, True).events_to_register()
+    assert after_update.event.action is ActionType.UPDATE
+    assert after_update.hint is not None
+    assert after_update.hint(P1, old, new) is hint
 
 
 def test_the_last_pod_that_a_gang_needs_lets_the_others_go() -> None:

@@ -55,17 +55,44 @@ def rejected(plugin: Any, incoming: Pod, cluster: SchedulerCache) -> dict[str, s
     return answer
 
 
+def registered(plugin: Any) -> list[tuple[ClusterEvent, bool]]:
+    """Return the plugin's events, and whether the hint of each is valid for all pods of a signature."""
+    return [(each.event, each.by_signature) for each in plugin.events_to_register()]
+
+
 def test_a_pod_that_names_its_node_fits_only_there() -> None:
     cluster = cluster_of(node("a"), node("b"))
-    assert rejected(NodeName(), pod(nodeName="b"), cluster) == {"a": "node(s) didn't match the requested node name"}
-    assert rejected(NodeName(), pod(), cluster) == {}
+    plugin = NodeName.from_args(None, Handle(cluster))
+    assert rejected(plugin, pod(nodeName="b"), cluster) == {"a": "node(s) didn't match the requested node name"}
+    assert rejected(plugin, pod(nodeName="gone"), cluster).keys() == {"a", "b"}
+    assert rejected(plugin, pod(), cluster) == {}
+    for incoming, narrowed in [(pod(), None), (pod(nodeName="b"), PreFilterResult(frozenset({"b"})))]:
+        assert plugin.pre_filter(CycleState(), incoming, cluster) == narrowed
+        assert plugin.repeats_while_unchanged(incoming, cluster) == (("pre_filter",) if narrowed is None else ())
+        assert plugin.idle_for(incoming) == (("filter",) if narrowed is None else ())
+    assert registered(plugin) == [(ClusterEvent(EventResource.NODE, ActionType.ADD), False)]
 
 
 def test_a_cordoned_node_takes_only_pods_that_tolerate_it() -> None:
     cluster = cluster_of(node("open"), node("cordoned", unschedulable=True))
     tolerating = pod(tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
-    assert rejected(NodeUnschedulable(), pod(), cluster) == {"cordoned": "node(s) were unschedulable"}
-    assert rejected(NodeUnschedulable(), tolerating, cluster) == {}
+    plugin = NodeUnschedulable.from_args(None, Handle(cluster))
+    assert rejected(plugin, pod(), cluster) == {"cordoned": "node(s) were unschedulable"}
+    assert rejected(plugin, tolerating, cluster) == {}
+    assert [plugin.verdict_key(incoming, CycleState()) for incoming in (pod(), tolerating)] == [False, True]
+    assert registered(plugin) == [
+        (ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT), True),
+        (ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION), True),
+    ]
+    of_nodes, of_pods = plugin.events_to_register()
+    assert of_nodes.hint is not None
+    assert of_pods.hint is not None
+    open_, cordoned = node("n"), node("n", unschedulable=True)
+    changes = [(None, open_), (None, cordoned), (cordoned, open_), (open_, open_), (open_, cordoned)]
+    answers = [of_nodes.hint(pod(), old, new) for old, new in changes]
+    assert answers == [QUEUE, QUEUE_SKIP, QUEUE, QUEUE_SKIP, QUEUE_SKIP]
+    other = Pod.from_raw({**tolerating.raw, "metadata": {"name": "other", "namespace": "d", "uid": "other"}})
+    assert [of_pods.hint(pod(), pod(), new) for new in (tolerating, pod(), other, None)] == [QUEUE, *[QUEUE_SKIP] * 3]
 
 
 @pytest.mark.parametrize(
@@ -80,6 +107,26 @@ def test_a_cordoned_node_takes_only_pods_that_tolerate_it() -> None:
 )
 def test_host_ports_meet(wanted: Any, used: Any, taken: bool) -> None:
     assert ports_conflict((wanted,), {used}) is taken
+
+
+def test_a_node_with_other_ports_in_use_is_free() -> None:
+    def listening(name: str, port: int, **spec: Any) -> Pod:
+        ports = [{"hostPort": port, "containerPort": 1, "protocol": "TCP"}]
+        return pod(name, containers=[{"name": "c", "image": "i", "ports": ports}], **spec)
+
+    there = [listening("p80", 80, nodeName="same"), listening("p81", 81, nodeName="other")]
+    cluster = cluster_of(node("same"), node("other"), node("none"), *there)
+    plugin, incoming = NodePorts.from_args(None, Handle(cluster)), listening("new", 80)
+    reason = "node(s) didn't have free ports for the requested pod ports"
+    assert rejected(plugin, incoming, cluster) == {"same": reason}
+    assert rejected(plugin, incoming, cluster_of(node("none"))) == {}
+    for each, idle, answer in [(incoming, (), None), (pod(), ("pre_filter",), SKIP)]:
+        assert plugin.idle_for(each) == idle
+        assert plugin.pre_filter(CycleState(), each, cluster) is answer
+    assert registered(plugin) == [
+        (ClusterEvent(EventResource.POD, ActionType.DELETE), True),
+        (ClusterEvent(EventResource.NODE, ActionType.ADD), False),
+    ]
 
 
 def test_ports_of_sidecars_count_and_those_of_init_containers_do_not() -> None:
@@ -246,8 +293,8 @@ def test_affinity_is_woken_when_a_node_begins_to_match() -> None:
     assert plugin._after_node(waiting, None, with_label) is QUEUE
     assert with_added(**ADDED)._after_node(pod(), None, without) is QUEUE_SKIP
     assert with_added(**ADDED)._after_node(pod(), None, with_label) is QUEUE
-    [registered] = plugin.events_to_register()
-    assert registered.event == ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
+    changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+    assert registered(plugin) == [(ClusterEvent(EventResource.NODE, changes), True)]
 
 
 def test_images_count_by_size_and_by_how_many_nodes_have_them() -> None:
@@ -297,7 +344,12 @@ def test_a_node_must_declare_the_features_that_a_pod_needs() -> None:
 
 
 def test_a_node_that_declares_other_features_may_wake_a_pod() -> None:
-    [of_nodes, of_pods] = NodeDeclaredFeatures().events_to_register()
+    plugin = NodeDeclaredFeatures.from_args(None, Handle(SchedulerCache()))
+    assert registered(plugin) == [
+        (ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE), True),
+        (ClusterEvent(EventResource.POD, ActionType.UPDATE), True),
+    ]
+    [of_nodes, of_pods] = plugin.events_to_register()
     before, after = node("n"), node("n", status={"declaredFeatures": ["UserNamespacesHostNetworkSupport"]})
     waiting = pod("new", hostNetwork=True, hostUsers=False)
     assert of_nodes.hint is not None
@@ -325,3 +377,9 @@ def test_gates_keep_a_pod_out_and_are_named() -> None:
     assert answer is not None
     assert answer.message == "waiting for scheduling gates: [a b]"
     assert SchedulingGates().pre_enqueue(pod()) is None
+    plugin = SchedulingGates.from_args(None, Handle(SchedulerCache()))
+    gone = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+    assert registered(plugin) == [(ClusterEvent(EventResource.POD, gone), True)]
+    [of_pods] = plugin.events_to_register()
+    assert of_pods.hint is not None
+    assert [of_pods.hint(pod(), None, new) for new in (pod(), pod("other"), None)] == [QUEUE, QUEUE_SKIP, QUEUE_SKIP]

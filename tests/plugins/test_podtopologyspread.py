@@ -205,6 +205,42 @@ def test_filter_equals_the_plain_rule(world: ScenarioCluster, incoming: Pod, ran
     assert plugin.filter_rows(state, incoming, table, rows).tolist() == before, "a what-if must not show outside"
 
 
+@settings(max_examples=20, deadline=None)
+@given(worlds(), spread_pods(), pods("joining"), st.randoms(use_true_random=False))
+def test_in_the_dry_run_each_row_is_a_cluster_of_its_own(
+    world: ScenarioCluster, incoming: Pod, joining: Pod, random: Any
+) -> None:
+    plugin, state, table = plugin_for(world.cluster), CycleState(), world.cluster.table
+    if plugin.pre_filter(state, incoming, world.cluster) is not None:
+        return
+    columns = plugin.dry_run_columns(state, incoming, table.copy_rows(table.row_of[each.name] for each in world.nodes))
+    assert columns is not None
+    plain = [PlainFilter(incoming, stated(incoming, HARD)) for _ in world.nodes]
+    for each in plain:
+        for where in world.nodes:
+            each.count_node(where, world.on(where))
+    changes = [
+        (
+            [
+                (row, other)
+                for row, where in enumerate(world.nodes)
+                for other in world.on(where)
+                if random.random() < 0.7
+            ],
+            -1,
+        ),
+        ([(row, joining) for row in range(len(world.nodes)) for _ in range(random.randint(0, 2))], 1),
+    ]
+    for moved, amount in changes:
+        of = [other for _, other in moved]
+        columns.follow(np.array([row for row, _ in moved], dtype=np.int64), np.arange(len(of)), of, amount)
+        for row, other in moved:
+            plain[row].change(other, world.nodes[row], amount)
+        codes = columns.codes(np.arange(len(world.nodes))[::-1])
+        assert codes.tolist()[::-1] == [each.code(where) for each, where in zip(plain, world.nodes, strict=True)]
+        assert all(columns.status(code) is plugin.code_status(state, incoming, code) for code in codes.tolist() if code)
+
+
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(worlds(), spread_pods(), st.randoms(use_true_random=False))
