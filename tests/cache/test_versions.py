@@ -1,11 +1,13 @@
 """Tests of change logs that report dropped entries, and of change times that only grow."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.cache.versions import IMAGES, LABELS, ChangeLog, Versions
+from kschedd.cache.versions import IMAGES, LABELS, TAINT_SETS, TERMS, ChangeLog, Versions
 
 
 def versions(rows: int = 8) -> Versions:
@@ -32,6 +34,7 @@ def test_a_log_that_overflows_forgets_the_oldest_and_says_so(rows: list[int], li
     assert found is None or found == rows[stamp:]
     assert found is not None or stamp < len(rows) - limit // 2
     assert log.at == len(rows)
+    assert len(log.rows) == len(log.dates) <= limit
 
 
 def test_of_a_kind_that_is_followed_each_object_is_logged() -> None:
@@ -73,3 +76,34 @@ def test_dates_of_rows_outlive_growth() -> None:
     kept.touch_pod(3)
     assert kept.row_pods_at.tolist() == [0, 1, 0, 2]
     assert not kept.rows_changed(1), "a new version that asks for the same is no change of a row"
+
+
+@pytest.mark.parametrize("touch", [lambda kept, row: kept.touch_pods(row), lambda kept, row: kept.touch_pods_of([row])])
+def test_a_full_log_forgets_half_with_the_next_change(touch: Callable[[Versions, int], None]) -> None:
+    kept = versions()
+    kept.pods.limit = 4
+    for row in range(4):
+        touch(kept, row)
+    assert kept.pods.since(0) == [0, 1, 2, 3]
+    touch(kept, 4)
+    assert (kept.pods.since(0), kept.pods.since(2)) == (None, [2, 3, 4])
+    assert kept.row_pods_at.tolist()[:5] == [1, 2, 3, 4, 5]
+
+
+def test_rows_change_with_their_pods_or_their_node_and_the_last_change_is_the_newest() -> None:
+    kept = versions()
+    for touch in (lambda: kept.touch_pods(1), lambda: kept.touch_node(2), lambda: kept.touch_pods_of([1, 2])):
+        before = kept.now
+        assert not kept.rows_changed(before)
+        touch()
+        assert kept.rows_changed(before)
+        assert kept.last == kept.now > before
+    for part in (LABELS, IMAGES, TAINT_SETS, TERMS):
+        assert kept.latest(part) == 0, "no part has changed so far"
+        kept.touch(part)
+        assert kept.last == kept.latest(part) == kept.parts_at == kept.now
+    last = kept.last
+    kept.touch_pod(3)
+    assert (kept.last, kept.pod_updates.since(last)) == (last, [3])
+    kept.touch_each(np.array([4, 5]))
+    assert kept.row_pods_at.tolist()[3:6] == [last + 1, last + 2, last + 2]

@@ -15,7 +15,9 @@ from kschedd.controllers.nodes.nodetaints import NodeTaints
 from kschedd.controllers.nodes.zones import FULL, NORMAL, PARTIAL, NodeLifecycleConfig
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.running.controller import Controller
+from kschedd.store.errors import Conflict, NotFound
 from kschedd.store.store import Store
+from kschedd.store.writes import Delete, Patch
 from tests.store.manifests import Clock, node, pod
 
 START = 1_700_000_000.0  # a multiple of the period between checks
@@ -280,6 +282,19 @@ def test_one_condition_taint_takes_the_place_of_the_other_at_once() -> None:
     cluster.state_ready("Unknown", *names[:3])
     cluster.run_to(30)
     assert [cluster.taints(name) for name in names[:3]] == [{UNREACHABLE: 30}] * 3
+
+
+def test_a_node_whose_taint_was_refused_is_processed_by_the_next_check() -> None:
+    cluster = Cluster()
+    cluster.add("a", "b")
+    for write, error, due in [
+        (Delete("Node", "", "a"), Conflict("Node", "a"), None),
+        (Patch("Node", "", "a", {}), NotFound("Node", "a"), None),
+        (Patch("Pod", "default", "a", {}), Conflict("Pod", "a"), None),
+        (Patch("Node", "", "a", {}), Conflict("Node", "a"), START + 15),
+    ]:
+        assert cluster.lifecycle.on_refused(write, error, cluster.store, START + 11) == []
+        assert cluster.lifecycle.next_deadline == due
 
 
 def test_a_node_that_is_gone_is_forgotten() -> None:

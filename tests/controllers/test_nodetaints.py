@@ -4,6 +4,7 @@ import pytest
 
 from kschedd.controllers.nodes.nodetaints import NodeTaints, tainted
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.store.errors import Conflict, NotFound
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node
 
@@ -80,6 +81,10 @@ def test_a_taint_added_in_between_is_not_lost() -> None:
     watch = store.watch(None, created.resource_version - 1)
     (write,) = controller.reconcile(watch.take(), store, 0)
     store.merge_patch("Node", "", "node-1", {"spec": {"taints": [OTHER]}})
+    refused = Conflict("Node", "node-1")
+    [again] = controller.on_refused(write, refused, store, 0)
+    assert again.patch["metadata"]["resourceVersion"] == str(store.get("Node", "", "node-1").resource_version)
+    assert controller.on_refused(write, NotFound("Node", "node-1"), store, 0) == []
     cluster = ControllerRunner(store, [controller])
     cluster.run_until_idle()
     keys = [t["key"] for t in store.get("Node", "", "node-1").spec["taints"]]

@@ -11,6 +11,7 @@ from kschedd.controllers.nodes.zones import (
     PARTIAL,
     NodeLifecycleConfig,
     TaintRate,
+    Zone,
     ZoneState,
     compute_zone_state,
     eviction_rate,
@@ -109,3 +110,22 @@ def test_a_swapped_rate_is_full_only_if_the_old_one_was() -> None:
     stopped = TaintRate(0.0).swapped(0.1, 50)
     assert [stopped.try_accept(50), stopped.next_s()] == [False, 60]
     assert used.swapped(0.1, 99) is used
+
+
+def test_the_options_have_the_defaults_of_kube_controller_manager() -> None:
+    assert NodeLifecycleConfig() == NodeLifecycleConfig(
+        node_monitor_period_s=5,
+        node_monitor_grace_period_s=50,
+        node_startup_grace_period_s=60,
+        node_eviction_rate=0.1,
+        secondary_node_eviction_rate=0.01,
+        large_cluster_size_threshold=50,
+        unhealthy_zone_threshold=0.55,
+    )
+    assert compute_zone_state(9, 11) == PARTIAL
+
+
+def test_a_new_zone_is_empty() -> None:
+    zone = Zone(TaintRate(0.1))
+    assert (zone.state, zone.ready, zone.not_ready, zone.members, zone.size) == (NORMAL, 0, 0, 0, 0)
+    assert Zone(TaintRate(0.1), ready=3, not_ready=2).size == 5

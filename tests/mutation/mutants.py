@@ -118,7 +118,9 @@ class _Finder:
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
                 if isinstance(test, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
                     yield self._mutant(test, f"(not {ast.unparse(test)})")
-            case ast.Return(value=value) if not (value is None or isinstance(value, ast.Constant)):
+            case ast.Return(value=None | ast.Constant() | ast.Tuple(elts=[]) | ast.List(elts=[]) | ast.Dict(keys=[])):
+                return  # "nothing" in another type, which a type checker detects
+            case ast.Return():
                 yield self._mutant(node, "return None")
 
     def _of_expression(self, node: ast.AST) -> Iterator[Mutant]:

@@ -45,6 +45,8 @@ def _faults(text: str) -> list[tuple[int, str, str]]:
         pytest.param("x = [a for a in b if c]", [("c", "True")], id="filter"),
         pytest.param("x: Literal[1]", [], id="annotation"),
         pytest.param("x = field(init=False)", [], id="generated-method"),
+        pytest.param("def f():\n    return []", [], id="nothing"),
+        pytest.param("def f():\n    return [a]", [("return [a]", "return None")], id="result"),
         pytest.param("assert x == 1", [], id="assertion"),
         pytest.param("f'{x + 1}'", [], id="f-string"),
         pytest.param("'1'", [], id="docstring"),

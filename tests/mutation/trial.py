@@ -29,6 +29,9 @@ _SHORTEST_S: Final = 8.0
 
 #: The test files of modules whose tests are not, or not only, in the file of the module's name.
 TESTED_BY: Final = {
+    "cache/counts": "cache/test_counts cache/test_scheduler_cache",
+    "cache/table": "cache/test_table cache/test_scheduler_cache",
+    "controllers/nodes/node_health": "controllers/test_node_health controllers/test_nodelifecycle",
     "queue/backoff": "queue/test_scheduling_queue queue/test_groups",
     "queue/entry": "queue/test_scheduling_queue queue/test_groups",
     "queue/gating": "queue/test_scheduling_queue queue/test_groups",

@@ -56,7 +56,9 @@ def silent_conditions(node: Node, now: float) -> list[Any]:
 
 def wanted_taint(status: str | None) -> str | None:
     """Return the key of the NoExecute taint for this status of the Ready condition; None if there is none."""
-    return {"False": NOT_READY, "Unknown": UNREACHABLE}.get(status or "")
+    if status == "False":
+        return NOT_READY
+    return UNREACHABLE if status == "Unknown" else None
 
 
 def condition_taints(node: Node) -> frozenset[str]:
