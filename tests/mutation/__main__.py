@@ -2,8 +2,8 @@
 
 Each mutant is the module with one small fault: an inverted comparison, a dropped condition, a changed number, a removed
 statement. The module's own test file is run with the mutant, in a copy of the tree. Surviving mutants are printed with
-line and fault; the exit status is 1 if there are any. Some of them are not faults: they only change the running time,
-or nothing.
+line and fault; the exit status is 1 if there are any. Faults that change only the running time, or nothing, are listed
+with the reason in `tests/mutation/argued.py`.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.mutation.argued import why_argued
 from tests.mutation.mutants import chosen, mutants
 from tests.mutation.trial import ROOT, AlreadyFailing, copied, files_testing
 
@@ -30,13 +31,14 @@ def main(arguments: list[str] | None = None) -> int:
     tests = options.tests or files_testing(options.module)
     if not tests:
         parser.error(f"--tests is required: there is no test_{Path(options.module).name} under tests/")
-    found = mutants(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    found = mutants(text)
     if options.line is not None:
         found = [mutant for mutant in found if mutant.line == options.line]
     drawn = chosen(found, options.mutants, options.seed)
     print(f"{options.module}: {len(drawn)} of {len(found)} mutants, tests: {' '.join(tests)}", flush=True)
     ends_at = time.monotonic() + options.limit
-    tried = survived = 0
+    tried = survived = argued = 0
     with copied(options.module, tests) as copy:
         try:
             seconds = copy.seconds_without_fault(options.limit)
@@ -48,10 +50,15 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"stopped after {options.limit:.0f} s (--limit)")
                 break
             tried += 1
-            if not copy.notices(mutant, seconds):
+            if copy.notices(mutant, seconds):
+                continue
+            if why := why_argued(options.module, text, mutant):
+                argued += 1
+                print(f"argued: {options.module}:{mutant.line}: {mutant}: {why}", flush=True)
+            else:
                 survived += 1
                 print(f"survived: {options.module}:{mutant.line}: {mutant}", flush=True)
-    print(f"{tried} tried, {tried - survived} noticed, {survived} survived")
+    print(f"{tried} tried, {tried - survived - argued} noticed, {argued} argued, {survived} survived")
     return 1 if survived else 0
 
 

@@ -206,13 +206,13 @@ def _looked_at(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _names_types(node: ast.AST) -> bool:
-    """Return whether this code matters only to type checkers, or to the generated methods of a class."""
+    """Return whether this code matters only to type checkers, to generated methods, or as a check of lengths."""
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
         case ast.Call(func=ast.Name(id="cast" | "isinstance" | "TypeVar")):
             return True
-        case ast.keyword(arg="init" | "repr" | "slots"):  # of a field that nobody passes, or of a class
+        case ast.keyword(arg="init" | "repr" | "slots" | "eq" | "strict"):  # of a field or a class; of `zip`
             return True
     return False
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation.argued import ARGUED, why_argued
 from tests.mutation.mutants import chosen, mutants
-from tests.mutation.trial import AlreadyFailing, copied, files_testing
+from tests.mutation.trial import ROOT, TESTED_BY, AlreadyFailing, copied, files_testing
 
 _MODULE = '''"""Docstring with 1 number."""
 
@@ -45,6 +46,7 @@ def _faults(text: str) -> list[tuple[int, str, str]]:
         pytest.param("x = [a for a in b if c]", [("c", "True")], id="filter"),
         pytest.param("x: Literal[1]", [], id="annotation"),
         pytest.param("x = field(init=False)", [], id="generated-method"),
+        pytest.param("x = zip(a, strict=True)", [], id="check"),
         pytest.param("def f():\n    return []", [], id="nothing"),
         pytest.param("def f():\n    return [a]", [("return [a]", "return None")], id="result"),
         pytest.param("assert x == 1", [], id="assertion"),
@@ -80,6 +82,19 @@ def test_the_seed_draws_and_every_line_comes_first() -> None:
     assert len({tuple(each) for each in drawn}) > 1
     assert chosen(found, 4, 3) == chosen(found, 4, 3)
     assert chosen(found, 1000, 1) == found
+
+
+def test_each_argued_fault_is_a_fault_of_its_module() -> None:
+    for module, faults in ARGUED.items():
+        text = (ROOT / "kschedd" / f"{module}.py").read_text(encoding="utf-8")
+        found = [mutant for mutant in mutants(text) if why_argued(f"kschedd/{module}.py", text, mutant)]
+        assert {str(mutant) for mutant in found} == {fault for _, fault in faults}, module
+
+
+def test_the_named_test_files_exist_and_so_do_their_modules() -> None:
+    for module, names in TESTED_BY.items():
+        assert (ROOT / "kschedd" / f"{module}.py").is_file()
+        assert all((ROOT / name).is_file() for name in files_testing(f"kschedd/{module}.py")), names
 
 
 @pytest.fixture

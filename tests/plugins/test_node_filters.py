@@ -12,6 +12,7 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.versions.kube_versions import V1_34_1, V1_36
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, ClusterEvent, EventResource
+from kschedd.framework.fast_path import PRE_POINTS
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.status import SKIP, Code, Status
@@ -120,6 +121,8 @@ def test_a_node_with_other_ports_in_use_is_free() -> None:
     reason = "node(s) didn't have free ports for the requested pod ports"
     assert rejected(plugin, incoming, cluster) == {"same": reason}
     assert rejected(plugin, incoming, cluster_of(node("none"))) == {}
+    assert plugin.filter_rows(CycleState(), pod(), cluster.table, cluster.table.order) is None
+    assert plugin.repeats_while_unchanged(incoming, cluster) == PRE_POINTS
     for each, idle, answer in [(incoming, (), None), (pod(), ("pre_filter",), SKIP)]:
         assert plugin.idle_for(each) == idle
         assert plugin.pre_filter(CycleState(), each, cluster) is answer
@@ -182,6 +185,11 @@ def named(*names: str) -> Any:
         pytest.param([named("a")], PreFilterResult(frozenset({"a"}), already_filtered=True), id="one-name"),
         pytest.param([named("a"), named("gone")], PreFilterResult(frozenset({"a", "gone"})), id="either-name"),
         pytest.param([named("a"), {"matchExpressions": []}], None, id="a-term-without-name-leaves-all"),
+        pytest.param(
+            [{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["a"]}]}],
+            None,
+            id="a-term-without-a-certain-name-leaves-all",
+        ),
     ],
 )
 def test_affinity_to_names_narrows_the_nodes(terms: list[Any], wanted: Any) -> None:
@@ -345,6 +353,9 @@ def test_a_node_must_declare_the_features_that_a_pod_needs() -> None:
 
 def test_a_node_that_declares_other_features_may_wake_a_pod() -> None:
     plugin = NodeDeclaredFeatures.from_args(None, Handle(SchedulerCache()))
+    assert plugin.verdict_key(pod(hostNetwork=True, hostUsers=False), CycleState()) == {
+        "UserNamespacesHostNetworkSupport"
+    }
     assert registered(plugin) == [
         (ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE), True),
         (ClusterEvent(EventResource.POD, ActionType.UPDATE), True),

@@ -666,6 +666,7 @@ def test_pods_left_unschedulable_for_more_than_five_minutes_are_moved(make: Any)
 def test_a_pod_counts_as_flushed_until_its_next_attempt_has_failed(make: Any) -> None:
     q = queue()
     entry = popped(q, make.pod("a"), 0)
+    assert not entry.was_flushed
     reject(q, entry, 1 * SECOND, "Fit")
     assert not entry.was_flushed
     q.flush_unschedulable_leftover(302 * SECOND)

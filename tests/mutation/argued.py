@@ -1,0 +1,62 @@
+"""Faults that no test needs to detect, with the reason. The command prints them apart from the undetected faults.
+
+The keys are the module's path in kschedd/, the line without its comment, and the fault. A test checks that the module
+still has each fault.
+"""
+
+from typing import Final
+
+from tests.mutation.mutants import Mutant
+
+_SPEED: Final = "This affects only the speed."
+_UNUSED: Final = "Every caller passes the value, or sets it before it is read."
+
+ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
+    "queue/keyed_heap": {("self._next = 0", "'0' becomes '1'"): "The numbers only order items."},
+    "queue/in_flight": {
+        ("_BATCH = 256", "'256' becomes '257'"): _SPEED,
+        ("_first: int = attrs.field(default=0, init=False)", "'0' becomes '1'"): "The numbers are only compared.",
+    },
+    "queue/groups": {("break", "'break' becomes 'pass'"): "A second event moves a group in activeQ to activeQ."},
+    "queue/snapshot": {("self._held = states", "'self._held = states' becomes 'pass'"): "The caller holds the states."},
+    "queue/entry": {
+        ("group_priority: int = 0", "'0' becomes '1'"): _UNUSED,
+        ("popped_early: int = 0", "'0' becomes '1'"): _UNUSED,
+    },
+    "queue/hints": {
+        (
+            "self._registered_for[kind] = known",
+            "'self._registered_for[kind] = known' becomes 'pass'",
+        ): _SPEED,
+    },
+    "plugins/nodename": {
+        ("wanted = table.row_of.get(pod.node_name, -1)", "'1' becomes '2'"): "No row has a negative number.",
+    },
+    "plugins/nodeaffinity": {
+        (
+            "elsewhere: Ints = (rows != table.row_of.get(spec.required_node, -1)).astype(np.int64)",
+            "'1' becomes '2'",
+        ): "No row has a negative number.",
+        (
+            "if spec.required_node is not None or self.added_required is not None or spec.node_selector:",
+            "'spec.required_node is not None or self.added_required is not None or spec.node_selector' becomes "
+            "'(self.added_required is not None or spec.node_selector)'",
+        ): "A required node is part of the required affinity, which the next line reads; this one saves its parsing.",
+    },
+    "controllers/nodes/tolerance": {
+        ("return NOT_TOLERATED", "'return NOT_TOLERATED' becomes 'return None'"): "NOT_TOLERATED is None.",
+    },
+    "cache/table": {
+        (
+            "if count < _FEWEST_IN_A_SLICE:",
+            "'count < _FEWEST_IN_A_SLICE' becomes '(count <= _FEWEST_IN_A_SLICE)'",
+        ): _SPEED,
+    },
+}
+
+
+def why_argued(module: str, text: str, mutant: Mutant) -> str | None:
+    """Return why no test needs to detect this fault of a module with this text; None if a test should."""
+    of_module = ARGUED.get(module.removeprefix("kschedd/").removesuffix(".py"), {})
+    line = text.splitlines()[mutant.line - 1].partition("  #")[0].strip()
+    return of_module.get((line, str(mutant)))
