@@ -18,7 +18,6 @@ directory. A verb's error messages are part of its output.
 """
 
 import math
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.actors.scheduler.plugin_calls import run_async
+from kschedd.api.text.durations import DurationError, parse_span
 from kschedd.api.text.numbers import whole_number
 from kschedd.api.text.similar import did_you_mean
 from kschedd.api.text.times import LAST_S, stamp
@@ -47,7 +47,6 @@ from kschedd.verbs.scheduler.expectations import Finding
 from kschedd.verbs.scheduler.expecting import check
 from kschedd.verbs.table import WRONG_USE, find_verb, run_words, short_words, without_program
 
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 #: the flag with which each verb reads standard input
 _READING: Final = {**dict.fromkeys(("apply", "create", "delete", "explain"), "-f"), "patch": "--patch-file"}
 _LONGEST_WAIT_S: Final = 3_600.0  # limit in seconds for a verb that waits, such as drain
@@ -64,10 +63,13 @@ class CommandError(KscheddError):
 
 def duration(text: str) -> float:
     """Return the seconds in a duration such as `90s`, `1m30s` or `500ms`. Raises CommandError."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
+    try:
+        seconds = parse_span(text)
+    except DurationError:
+        seconds = -1.0
+    if seconds < 0:
         raise CommandError(f"{text!r} is not a duration, such as 500ms, 10s, 1m30s, 2h or 1d")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return seconds
 
 
 def with_input(words: list[str], given: str) -> list[str]:

@@ -11,7 +11,7 @@ import attrs
 
 from kschedd.api.conditions import condition
 from kschedd.api.schemas.kinds import lookup
-from kschedd.api.text.durations import parse_duration
+from kschedd.api.text.durations import parse_span
 from kschedd.api.text.times import LAST_S
 from kschedd.causes.answers import DiagnosisAnswer, ObjectNamed, PendingGroup
 from kschedd.clusters.answers import FitsAnswer, NeededAnswer
@@ -477,7 +477,7 @@ def checked(name: str, value: T, *kinds: type[Any]) -> T:
 def seconds(duration: str | float) -> float:
     """Return a duration in seconds: a number, or text such as "1m30s". Raises DurationError, TypeError, ValueError."""
     checked("duration", duration, str, int, float)
-    found = parse_duration(duration) if isinstance(duration, str) else float(duration)
+    found = parse_span(duration) if isinstance(duration, str) else float(duration)
     if not 0 <= found <= LAST_S:
         raise ValueError(f'duration: {duration!r}: 0 or more is required, such as 90 or "1m30s"')
     return found

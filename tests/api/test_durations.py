@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.api.text.durations import DurationError, parse_duration, show_duration
+from kschedd.api.text.durations import DurationError, parse_duration, parse_span, show_duration
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,10 @@ def test_what_is_no_duration_is_refused_in_gos_words(text: str, why: str) -> Non
     with pytest.raises(DurationError) as refusal:
         parse_duration(text)
     assert str(refusal.value) == why
+
+
+def test_flags_of_ours_accept_days_as_their_tables_print_them() -> None:
+    assert parse_span("2d12h") == 60 * 3600
+    assert parse_span("90s") == 90
+    with pytest.raises(DurationError, match='unknown unit "w"'):
+        parse_span("1w")

@@ -237,6 +237,9 @@ def test_a_sample_is_a_part_by_time_and_seed(tmp_path: Path, capsys: pytest.Capt
     assert all(0 <= created < 40 and ended == created + 5 for _, created, ended in found[0])
     assert main(["workload", "sample", str(tmp_path / "a.swf"), "-o", "x.jsonl", "--fraction", "2"]) == 2
     assert "--fraction 2: must be more than 0, at most 1" in capsys.readouterr().err
+    words = ["--after", "2d", "--before", "20s"]
+    assert main(["workload", "sample", str(tmp_path / "a.swf"), "-o", "x.jsonl", *words]) == 2
+    assert "--before must be later than --after" in capsys.readouterr().err
 
 
 def test_a_fit_finds_the_distributions_that_a_trace_was_drawn_from(tmp_path: Path) -> None:

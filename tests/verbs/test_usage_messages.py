@@ -21,7 +21,7 @@ from kschedd import cli
         ("config export", "config export is named `config convert`"),
         ("set wieght NodeAffinity 2", 'set: unknown setting "wieght"; did you mean "weight"?'),
         ("debug stpe", 'debug: unknown command "stpe"; did you mean "step"?\n'),
-        ("advance 5", 'missing unit in duration "5"; expected a duration such as 30s, 5m or 1h30m'),
+        ("advance 5", 'missing unit in duration "5"; expected a duration such as 30s, 5m, 1h30m or 2d'),
     ],
 )
 def test_the_usage_that_was_meant_comes_first(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

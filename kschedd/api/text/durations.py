@@ -1,4 +1,4 @@
-"""Durations in Go's notation: `1h30m`, `7s`, `1.5s`, `250ms`.
+"""Durations in Go's notation: `1h30m`, `7s`, `1.5s`, `250ms`. Flags and verbs of ours also accept days: `2d12h`.
 
 Source: Go's time package (ParseDuration, Duration.String).
 Units: seconds as float, so that nanoseconds may be rounded.
@@ -6,6 +6,7 @@ Raises: DurationError, with Go's messages.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -13,8 +14,10 @@ import attrs
 from kschedd.errors import KscheddError
 
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_WITH_DAYS: Final = {**_UNITS, "d": 86_400.0}
 _PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)([^\d.]*)")
 _LONGEST_S: Final = (2**63 - 1) / 1e9
+_LONGEST_SPAN_S: Final = 1e15  # more than all years that a time can have
 
 
 @attrs.define(eq=False)
@@ -27,8 +30,17 @@ class DurationError(KscheddError):
         return f"time: {self.why}"
 
 
+def parse_span(text: str) -> float:
+    """Return the seconds of a duration that may contain days, as our tables print it. Raises DurationError."""
+    return _parsed(text, _WITH_DAYS, _LONGEST_SPAN_S)
+
+
 def parse_duration(text: str) -> float:
-    """Return the seconds of a duration. Raises DurationError."""
+    """Return the seconds of a duration in Go's notation. Raises DurationError."""
+    return _parsed(text, _UNITS, _LONGEST_S)
+
+
+def _parsed(text: str, units: Mapping[str, float], longest_s: float) -> float:
     shown = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     sign = -1.0 if text.startswith("-") else 1.0
     rest = text[1:] if text[:1] in ("-", "+") else text
@@ -41,11 +53,11 @@ def parse_duration(text: str) -> float:
             raise DurationError(f"invalid duration {shown}")
         if not part[2]:
             raise DurationError(f"missing unit in duration {shown}")
-        if part[2] not in _UNITS:
+        if part[2] not in units:
             raise DurationError(f'unknown unit "{part[2]}" in duration {shown}')
-        total += float(part[1]) * _UNITS[part[2]]
+        total += float(part[1]) * units[part[2]]
         place = part.end()
-    if not rest or total > _LONGEST_S:
+    if not rest or total > longest_s:
         raise DurationError(f"invalid duration {shown}")
     return sign * total
 

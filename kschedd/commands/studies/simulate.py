@@ -15,7 +15,7 @@ import attrs
 
 from kschedd.api.manifests import ManifestReading
 from kschedd.api.schemas.decoding import VALIDATE
-from kschedd.api.text.durations import parse_duration
+from kschedd.api.text.durations import parse_span
 from kschedd.commands.flags.dump import add_dump_flags, config_of_dump, load_options
 from kschedd.commands.flags.observe import Observed, add_report_flags, add_trace_flag
 from kschedd.commands.flags.scheduler import add_scheduler_flags, gates_of, version_of, wants_gates
@@ -342,7 +342,7 @@ def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
     if not 0 <= pods <= _MOST_GENERATED or not 0 <= nodes <= _MOST_GENERATED:
         raise SimulateUsageError(f"--generate, --generate-nodes: must be 0 to {_MOST_GENERATED:,}")
     rate = 10.0 if options.arrival_rate is None else options.arrival_rate
-    lifetime_s = parse_duration(options.lifetime or "10m")
+    lifetime_s = parse_span(options.lifetime or "10m")
     if not _FEWEST_A_SECOND <= rate <= 1e6:
         raise SimulateUsageError(f"--arrival-rate {rate:g}: must be {_FEWEST_A_SECOND:g} to 1,000,000 pods per second")
     if lifetime_s <= 0:

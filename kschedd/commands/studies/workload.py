@@ -129,6 +129,8 @@ def _sample(options: argparse.Namespace, trace: Trace) -> None:
         raise KscheddError(f"--fraction {options.fraction:g}: must be more than 0, at most 1")
     after = options.after or 0.0
     before = float("inf") if options.before is None else options.before
+    if before <= after:
+        raise KscheddError("--before must be later than --after")
     random = Random(options.seed)
     chosen = [pod for pod in trace.pods if after <= pod.created_s < before and random.random() < options.fraction]
     moved = [

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import attrs
 
-from kschedd.api.text.durations import DurationError, parse_duration
+from kschedd.api.text.durations import DurationError, parse_span
 from kschedd.api.text.numbers import whole_number
 from kschedd.api.text.similar import did_you_mean
 from kschedd.api.text.times import seconds, stamp
@@ -50,7 +50,7 @@ class StopAt:
         if (attempts := whole_number(until)) is not None:
             return cls(attempts=attempts)
         try:
-            return cls(time_s=start_s + parse_duration(until))
+            return cls(time_s=start_s + parse_span(until))
         except DurationError:
             pass
         try:

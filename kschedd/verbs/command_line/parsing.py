@@ -29,16 +29,18 @@ def path_value(text: str) -> Path:
 
 
 def duration(text: str) -> float:
-    """Return the seconds of a duration such as 30s, 5m or 1h30m.
+    """Return the seconds of a duration such as 30s, 1h30m or 2d.
 
-    For argparse: raises ArgumentTypeError if the path is empty.
+    For argparse: raises ArgumentTypeError if the duration is invalid or negative.
     """
-    from kschedd.api.text.durations import DurationError, parse_duration
+    from kschedd.api.text.durations import DurationError, parse_span
 
     try:
-        seconds = parse_duration(text)
+        seconds = parse_span(text)
     except DurationError:
-        raise argparse.ArgumentTypeError(f'invalid duration "{text[:40]}": expected such as 30s, 5m or 1h') from None
+        raise argparse.ArgumentTypeError(
+            f'invalid duration "{text[:40]}": expected such as 30s, 5m, 1h or 2d'
+        ) from None
     if seconds < 0:
         raise argparse.ArgumentTypeError(f'invalid duration "{text[:40]}": it must not be negative')
     return seconds

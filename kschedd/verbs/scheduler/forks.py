@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.text.durations import DurationError, parse_duration
+from kschedd.api.text.durations import DurationError, parse_span
 from kschedd.printing.columns.ages import span
 from kschedd.printing.reports.debugging import brief_text
 from kschedd.printing.terminal.tables import Table
@@ -174,7 +174,7 @@ def export(session: VerbSession, options: argparse.Namespace) -> int:
 def seconds_in(text: str, verb: str) -> float:
     """Parse a duration. Raises UsageError."""
     try:
-        return parse_duration(text)
+        return parse_span(text)
     except DurationError as wrong:
         raise UsageError(f"{text}: {wrong}", verb) from None
 

@@ -5,7 +5,7 @@ import re
 from collections import deque
 from typing import Any
 
-from kschedd.api.text.durations import DurationError, parse_duration
+from kschedd.api.text.durations import DurationError, parse_span
 from kschedd.api.text.times import seconds
 from kschedd.printing.reports.debugging import stop_text, time_text
 from kschedd.service.errors import RpcError
@@ -28,9 +28,9 @@ def speed_of(text: str) -> float:
 def span_of(text: str) -> float:
     """Parse a duration that is not negative. Raises UsageError."""
     try:
-        span = parse_duration(text.removeprefix("+"))
+        span = parse_span(text.removeprefix("+"))
     except DurationError as fault:
-        raise UsageError(f"{fault.why}; expected a duration such as 30s, 5m or 1h30m") from fault
+        raise UsageError(f"{fault.why}; expected a duration such as 30s, 5m, 1h30m or 2d") from fault
     if span < 0:
         raise UsageError(f'"{text}": time cannot go back')
     return span
