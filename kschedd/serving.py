@@ -168,7 +168,7 @@ async def _serve(
             remote_cluster = await opened.enter_async_context(scheduled)
         actors = cluster_actors(
             config,
-            controllers=await _controllers(options),
+            controllers=await _controllers(options, config.version.patch),
             state=_state_options(options, config, admission, state, mark, dump, clock),
             registry=registry,
             seed=random.SystemRandom().getrandbits(32) if options.seed is None else options.seed,
@@ -210,8 +210,8 @@ async def _serve(
         await running.run(listener, partial(task_status.started, path))
 
 
-async def _controllers(options: DaemonOptions) -> list[Controller]:
-    found = embedded_controllers(options=options.controller_options, served=True)
+async def _controllers(options: DaemonOptions, release: str) -> list[Controller]:
+    found = embedded_controllers(options=options.controller_options, served=True, kubelet_version=release)
     if has_accounts(options):
         certificate = None if options.http is None else options.http.certificate
         text = "" if certificate is None else await trio.Path(certificate).read_text(encoding="ascii", errors="replace")

@@ -33,13 +33,17 @@ from kschedd.controllers.workloads.statefulsets import StatefulSets
 
 
 def embedded_controllers(
-    provision_delay_s: float = 1.0, options: ControllerOptions | None = None, *, served: bool = False
+    provision_delay_s: float = 1.0,
+    options: ControllerOptions | None = None,
+    *,
+    served: bool = False,
+    kubelet_version: str = "",
 ) -> list[Controller]:
     """Return new controllers.
 
     `provision_delay_s` is the provisioning time for StorageClasses that do not specify one. With `served`, for a
     cluster that clients use, workload controllers also record each pod that they create or delete, and Services have
-    endpoints.
+    endpoints. With `kubelet_version`, new nodes report addresses and the system information of such a kubelet.
     """
     options = options or ControllerOptions()
     return [
@@ -59,7 +63,7 @@ def embedded_controllers(
         Jobs(detailed_events=served),
         TTLAfterFinished(),
         *([Endpoints()] if served else ()),
-        Kubelets(),
+        Kubelets(kubelet_version),
         Disruption(),
         GarbageCollector(),
         PodGarbageCollector(options.terminated_pod_gc_threshold),

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from kschedd.api.conditions import is_true
+from kschedd.api.conditions import condition, is_true
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSpec
@@ -35,11 +35,13 @@ from kschedd.controllers.kubelets.admission import (
 )
 from kschedd.controllers.kubelets.eviction_managers import EvictionManagers
 from kschedd.controllers.kubelets.images import ImageSizes, with_images
+from kschedd.controllers.kubelets.node_info import internal_ip, reported
 from kschedd.controllers.kubelets.pod_run import EVICTED, PREEMPTED_MESSAGE, PREEMPTING, PodRun, Stop, ended_by_kubelet
 from kschedd.controllers.kubelets.pod_status import refused_status, running_status, status_of_run
 from kschedd.controllers.kubelets.preemption import NoVictimsError, victims
 from kschedd.controllers.kubelets.registration import registration
-from kschedd.controllers.kubelets.resizing import allocated_requests, is_requested, order, refusal, reported
+from kschedd.controllers.kubelets.resizing import allocated_requests, is_requested, order, refusal
+from kschedd.controllers.kubelets.resizing import reported as reported_resources
 from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.controllers.kubelets.volumes import KINDS as VOLUME_KINDS
 from kschedd.controllers.kubelets.volumes import Unavailable, unavailable
@@ -75,7 +77,10 @@ class Kubelets(InSteps):
     name: Final = "kubelets"
     kinds: Final = frozenset(("Node", "Pod")) | VOLUME_KINDS
 
-    def __init__(self) -> None:
+    def __init__(self, version: str = "") -> None:
+        """Create kubelets of this version, which report addresses and system information; "" reports neither."""
+        self._version = version
+        self._addresses: set[str] = set()  # InternalIPs of nodes
         self._timers: Timers[Key] = Timers()  # by pod: time of its next action or of its removal
         self._runs: dict[Key, PodRun] = {}
         self._accounts = Accounts()
@@ -125,10 +130,12 @@ class Kubelets(InSteps):
                     pods[key] = None
             elif isinstance(new, Node):
                 if event.type == DELETED:
+                    self._addresses.discard(internal_ip(new))
                     self._images.forget(new.name)
                     self._evictions.forget(new.name)
                     self._deferred.pop(new.name, None)
                     continue
+                self._addresses.add(internal_ip(new))
                 self._images.note(event.old if isinstance(event.old, Node) else None, new)
                 self._evictions.node_changed(new)
                 served = event.old is not None and _serves(event.old)
@@ -150,7 +157,13 @@ class Kubelets(InSteps):
 
     def _register(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         node = view.find("Node", "", name)
-        return registration(node, now) if isinstance(node, Node) else []
+        if not isinstance(node, Node):
+            return []
+        if not self._version or condition(node.status, "Ready") is not None:
+            return registration(node, now)
+        more = reported(node, self._version, self._addresses)
+        self._addresses.update(each["address"] for each in more.get("addresses") or ())
+        return registration(node, now, more)
 
     # -- pods -----------------------------------------------------------------------------------------------------
 
@@ -190,7 +203,7 @@ class Kubelets(InSteps):
                 self._run_of(pod, now)
         elif admitted is not None and (admitted.signature is not pod.signature or settings):
             self._count(pod, settings)
-        if (admitted is None or admitted.signature is not pod.signature) and is_requested(pod, reported(pod)):
+        if (admitted is None or admitted.signature is not pod.signature) and is_requested(pod, reported_resources(pod)):
             self._run_of(pod, now)
         run = self._runs.get(key)
         if run is None and pod.phase == "Running" and not pod.deletion_timestamp and self._is_plain(pod, settings):
@@ -307,7 +320,7 @@ class Kubelets(InSteps):
         run = self._runs.get((pod.namespace, pod.name))
         if run is not None and run.uid == pod.uid:
             return allocated_requests(pod, run.allocated)
-        return allocated_requests(pod, reported(pod)) if pod.reports_resources else pod.requests
+        return allocated_requests(pod, reported_resources(pod)) if pod.reports_resources else pod.requests
 
     def _resize(self, pod: Pod, node: Node, run: PodRun, view: View, now: float) -> None:
         """Allocate the requested resources to the pod's containers, or record why this is impossible."""
@@ -329,7 +342,7 @@ class Kubelets(InSteps):
         """Return the pods of a node with resizes to retry, in order."""
         keys = self._deferred.pop(node_name, {})
         there = [pod for namespace, name in keys if isinstance(pod := view.find("Pod", namespace, name), Pod)]
-        there.sort(key=lambda pod: order(pod, reported(pod)))
+        there.sort(key=lambda pod: order(pod, reported_resources(pod)))
         return [(pod.namespace, pod.name) for pod in there]
 
     # -- admission ------------------------------------------------------------------------------------------------

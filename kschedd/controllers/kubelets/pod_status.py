@@ -18,6 +18,7 @@ from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.text.times import stamp
 from kschedd.controllers.kubelets.admission import Refusal
+from kschedd.controllers.kubelets.node_info import internal_ip
 from kschedd.controllers.kubelets.pod_run import BY_KUBELET, DISRUPTION_TARGET, PodRun
 from kschedd.controllers.kubelets.resizing import PENDING, report_of, stated
 
@@ -67,9 +68,7 @@ def _generation(pod: Pod) -> int:
 
 
 def _addresses(pod: Pod, node: Node) -> dict[str, Any]:
-    host_ip = next(
-        (a.get("address") or "" for a in node.status.get("addresses") or () if a.get("type") == "InternalIP"), ""
-    )
+    host_ip = internal_ip(node)
     number = int(pod.uid[:6], 16) if _HEX.fullmatch(pod.uid[:6]) else 0
     own_ip = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
     ip = host_ip if pod.pod_spec.raw.get("hostNetwork") else own_ip

@@ -15,6 +15,7 @@ from kschedd.controllers.kubelets.node_labels import missing_labels
 from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.store.writes import Write, patch_of, status_of
 
+_NOTHING: Final[Mapping[str, Any]] = {}
 HEALTHY: Final[Mapping[str, Raw]] = {
     type_: {"type": type_, "status": status, "reason": reason, "message": message}
     for type_, status, reason, message in (
@@ -27,8 +28,8 @@ HEALTHY: Final[Mapping[str, Raw]] = {
 """Conditions that a kubelet reports for a healthy node, by type."""
 
 
-def registration(node: Node, now: float) -> list[Write]:
-    """Return the writes that add the node's missing labels and Ready condition."""
+def registration(node: Node, now: float, more: Mapping[str, Any] = _NOTHING) -> list[Write]:
+    """Return the writes that add the node's missing labels and Ready condition, with `more` fields of the status."""
     if not kubelet_runs(node):
         return []
     writes: list[Write] = []
@@ -37,7 +38,7 @@ def registration(node: Node, now: float) -> list[Write]:
         writes.append(patch_of(node, {"metadata": {"labels": labels}}))
     status = node_status(node, stamp(now))
     if status is not None:
-        writes.append(status_of(node, status))
+        writes.append(status_of(node, {**status, **more}))
     return writes
 
 

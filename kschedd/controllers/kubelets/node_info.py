@@ -1,0 +1,71 @@
+"""The system information and the addresses that a kubelet reports when it registers its node.
+
+The machine is simulated: its identifiers follow from the node's UID, and the address is the first free one of
+172.16.0.0/12 from a place that follows from the UID. Source: Kubernetes v1.37, pkg/kubelet/nodestatus/setters.go,
+api/core/v1/types.go (NodeSystemInfo).
+"""
+
+from collections.abc import Collection
+from hashlib import blake2b
+from typing import Any, Final
+
+from kschedd.api.nodes import Node
+from kschedd.controllers.kubelets.node_labels import ARCH, OS
+
+_HOSTS: Final = 1 << 20  # addresses of the network
+_FIRST: Final = (172 << 24) + (16 << 16)
+_KUBELET_PORT: Final = 10250
+
+
+def internal_ip(node: Node) -> str:
+    """Return the node's InternalIP, or "" if it has none."""
+    listed = node.status.get("addresses") or ()
+    return next((each.get("address") or "" for each in listed if each.get("type") == "InternalIP"), "")
+
+
+def reported(node: Node, version: str, taken: Collection[str]) -> dict[str, Any]:
+    """Return the status fields that complete those in the node's manifest.
+
+    `version` is the kubelet's. Addresses in `taken` are in use.
+    """
+    found: dict[str, Any] = {}
+    if not node.status.get("addresses"):
+        found["addresses"] = [
+            {"type": "InternalIP", "address": _free_address(node.uid, taken)},
+            {"type": "Hostname", "address": node.name},
+        ]
+    stated = {field: text for field, text in (node.status.get("nodeInfo") or {}).items() if text}
+    found["nodeInfo"] = {**_system_info(node, version), **stated}
+    if not ((node.status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port"):
+        found["daemonEndpoints"] = {"kubeletEndpoint": {"Port": _KUBELET_PORT}}
+    return found
+
+
+def _free_address(uid: str, taken: Collection[str]) -> str:
+    start = int.from_bytes(blake2b(uid.encode(), digest_size=8).digest())
+    for step in range(_HOSTS):
+        host = (start + step) % _HOSTS
+        number = _FIRST + host
+        address = ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
+        if host & 255 not in (0, 255) and address not in taken:
+            return address
+    raise AssertionError("a cluster is expected to have fewer nodes than the network has addresses")
+
+
+def _system_info(node: Node, version: str) -> dict[str, str]:
+    def identifier(of: str) -> str:
+        text = blake2b(f"{of} {node.uid}".encode(), digest_size=16).hexdigest()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    return {
+        "machineID": identifier("machine").replace("-", ""),
+        "systemUUID": identifier("system"),
+        "bootID": identifier("boot"),
+        "kernelVersion": "6.12.0-kschedd",
+        "osImage": "Simulated Linux (kschedd)",
+        "containerRuntimeVersion": "containerd://2.1.0",
+        "kubeletVersion": f"v{version}",
+        "kubeProxyVersion": "",
+        "operatingSystem": node.labels.get(OS) or "linux",
+        "architecture": node.labels.get(ARCH) or "amd64",
+    }
