@@ -46,7 +46,7 @@ from kschedd.apiserver.codec.status import (
     refusal_of,
 )
 from kschedd.apiserver.handlers.components import component_statuses
-from kschedd.apiserver.handlers.metrics import metrics_of, usage_is_known
+from kschedd.apiserver.handlers.metrics import metrics_of
 from kschedd.apiserver.handlers.reading import find, get_object, list_all
 from kschedd.apiserver.handlers.reviews import REVIEWS, review
 from kschedd.apiserver.handlers.scheduler_metrics import metrics_page, pod_resources_page
@@ -205,19 +205,11 @@ class ApiFace:
             nursery.cancel_scope.cancel()
 
     async def _refresh(self) -> None:
-        definitions = await self.services.cluster.store.do(_what_is_served)
+        definitions, simulated = await self.services.cluster.store.do(_what_is_served)
         versions = [*built_in(), *defined_versions(definitions)]
         self._catalogue = Catalogue([*versions, metrics_version()])
-        self._list(Catalogue(versions))
-
-    def _list(self, catalogue: Catalogue) -> None:
-        self._listed = catalogue
+        self._listed = self._catalogue if simulated else Catalogue(versions)
         self._documents.clear()
-
-    async def _look_for_usage(self) -> None:
-        """Add the metrics group to discovery when an object has an annotation about usage."""
-        if self._listed is not self._catalogue and await usage_is_known(self.services):
-            self._list(self._catalogue)
 
     # Resources
 
@@ -287,8 +279,6 @@ class ApiFace:
             return await self._health(path, parts)
         if path.rstrip("/") == "/version":
             return json_response(self.services.served.document(self._version))
-        if start in ("/api", "/apis", "/openapi"):
-            await self._look_for_usage()
         if start in ("/api", "/apis"):
             return self._discovery(request, parts)
         if start == "/openapi":
@@ -393,8 +383,12 @@ class ApiFace:
         return HttpResponse(200, headers, document.body)
 
 
-def _what_is_served(store: ClusterReader) -> list[Object]:
-    return custom.definitions(store)  # includes definitions that are being deleted, because their objects still exist
+def _what_is_served(store: ClusterReader) -> tuple[list[Object], bool]:
+    """Return the definitions, including those being deleted, whose objects still exist, and whether pods are simulated.
+
+    The usage of simulated pods is listed in discovery.
+    """
+    return custom.definitions(store), store.pod_behavior is not None
 
 
 def _no_page() -> HttpResponse:

@@ -702,18 +702,27 @@ async def test_who_is_let_in_may_do_everything(api: Asker) -> None:
     assert (await api.create(target, review))["status"] == {"allowed": True}
 
 
-async def test_usage_is_served_from_annotations(api: Asker) -> None:
+async def test_usage_is_served_from_annotations_and_requests(api: Asker) -> None:
     groups = [group["name"] for group in (await api.get("/apis"))["groups"]]
-    assert "metrics.k8s.io" not in groups
+    assert "metrics.k8s.io" not in groups  # no pods are simulated here
     used = {"kschedd.io/cpu-usage": "250m", "kschedd.io/memory-usage": "64Mi"}
     await api.create("/api/v1/nodes", node("n1"))
     await api.create(PODS, {**pod("a", annotations=used), "spec": {**pod("a")["spec"], "nodeName": "n1"}})
-    groups = [group["name"] for group in (await api.get("/apis"))["groups"]]
-    assert "metrics.k8s.io" in groups
     listed = await api.get("/apis/metrics.k8s.io/v1beta1/nodes")
     assert listed["items"][0]["usage"] == {"cpu": "250m", "memory": "64Mi"}
     own = await api.get("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/a")
     assert own["containers"] == [{"name": "main", "usage": {"cpu": "250m", "memory": "64Mi"}}]
+    by_requests = {**pod("b"), "spec": {**pod("b")["spec"], "nodeName": "n1"}}
+    by_requests["spec"]["containers"] = [
+        {**by_requests["spec"]["containers"][0], "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    ]
+    await api.create(PODS, by_requests)
+    assert (await api.ask("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/b")).status == 404
+    await api.ask("PATCH", f"{PODS}/b/status", {"status": {"phase": "Running"}}, content_type=MERGE)
+    own = await api.get("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/b")
+    assert own["containers"] == [{"name": "main", "usage": {"cpu": "1", "memory": "1Gi"}}]
+    listed = await api.get("/apis/metrics.k8s.io/v1beta1/nodes")
+    assert listed["items"][0]["usage"] == {"cpu": "1250m", "memory": "1088Mi"}
 
 
 async def test_metrics_are_prometheus_text() -> None:

@@ -1,17 +1,19 @@
-"""The group metrics.k8s.io: because no containers run, the usage of nodes and pods comes from annotations.
+"""The group metrics.k8s.io: because no containers run, usage comes from annotations, otherwise from requests.
 
-A pod's usage is given by its annotations `kschedd.io/cpu-usage` and `kschedd.io/memory-usage`, for all of its
-containers together. A node's usage comes from its own annotations; the default is the sum of its pods' usage.
-Discovery lists the group when some object has an annotation about usage.
+Pods have metrics while they run. A node's usage comes from its own annotations `kschedd.io/cpu-usage` and
+`kschedd.io/memory-usage`; the default is the sum of its pods' usage (`kschedd.api.simulation.usage`). Discovery lists
+the group where pods are simulated.
 
 Source: Kubernetes v1.34, staging/src/k8s.io/metrics. Raises: StatusError.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.objects import Object
-from kschedd.api.quantity import QuantityError, format_milli, format_value, milli_value, value
+from kschedd.api.pods import Pod
+from kschedd.api.quantity import format_milli, format_value
+from kschedd.api.simulation.usage import Usage, container_usage, pod_usage, stated_usage
 from kschedd.api.text.times import stamp
 from kschedd.apiserver.codec.negotiation import json_response
 from kschedd.apiserver.codec.status import StatusError
@@ -21,42 +23,11 @@ from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
 from kschedd.store.cluster_api import ClusterReader
 
-CPU: Final = "kschedd.io/cpu-usage"
-MEMORY: Final = "kschedd.io/memory-usage"
 _WINDOW: Final = "30s"
-_LOOKED_AT: Final = 1000
 
 
-async def usage_is_known(face: FaceServices) -> bool:
-    """Return whether any node or pod has usage annotations."""
-    present = await face.cluster.store.do(lambda store: [*store.present("Node"), *store.present("Pod")])
-
-    def look() -> Generator[None, None, bool]:
-        for space in present:
-            for number, obj in enumerate(space):
-                if _annotated(obj):
-                    return True
-                if number % _LOOKED_AT == 0:
-                    yield
-        return False
-
-    return await face.shares.turns.drive("discovery", look())
-
-
-def _annotated(obj: Object) -> bool:
-    annotations = obj.metadata.get("annotations")
-    return annotations is not None and (CPU in annotations or MEMORY in annotations)
-
-
-def usage_of(obj: Object) -> tuple[int, int] | None:
-    """Return the usage as (millicores, bytes) from the annotations; None if they are absent or invalid."""
-    if not _annotated(obj):
-        return None
-    annotations = obj.annotations
-    try:
-        return milli_value(annotations.get(CPU, "0")), value(annotations.get(MEMORY, "0"))
-    except QuantityError:
-        return None
+def _is_measured(pod: Object) -> bool:
+    return isinstance(pod, Pod) and (pod.phase == "Running" or (not pod.finished and stated_usage(pod) is not None))
 
 
 async def metrics_of(face: FaceServices, call: ApiCall) -> HttpResponse:
@@ -88,34 +59,25 @@ def _meta(obj: Object, now: float) -> dict[str, Any]:
     return {**kept, "creationTimestamp": stamp(now)}
 
 
-def _amounts(usage: tuple[int, int]) -> Mapping[str, str]:
+def _amounts(usage: Usage) -> Mapping[str, str]:
     return {"cpu": format_milli(usage[0]), "memory": format_value(usage[1], "BinarySI")}
 
 
-def _node(store: ClusterReader, node: Object, now: float) -> dict[str, Any] | None:
-    usage = usage_of(node)
+def _node(store: ClusterReader, node: Object, now: float) -> dict[str, Any]:
+    usage = stated_usage(node)
     if usage is None:
-        own = [found for pod in store.pods_on(node.name) if (found := usage_of(pod)) is not None]
+        own = [pod_usage(pod) for pod in store.pods_on(node.name) if _is_measured(pod)]
         usage = sum(cpu for cpu, _ in own), sum(memory for _, memory in own)
     return {"metadata": _meta(node, now), "timestamp": stamp(now), "window": _WINDOW, "usage": _amounts(usage)}
 
 
 def _pod(pod: Object, now: float) -> dict[str, Any] | None:
-    """Return the pod's metrics.
-
-    The pod's usage is divided evenly among its containers; the first one gets the remainder.
-    """
-    usage = usage_of(pod)
-    if usage is None:
+    """Return the pod's metrics; None if it does not run."""
+    if not _is_measured(pod):
         return None
-    names = [str(each.get("name", "")) for each in pod.spec.get("containers") or ()] or [""]
-    containers = []
-    for place, name in enumerate(names):
-        rest = [each - each // len(names) * (len(names) - 1) if place == 0 else each // len(names) for each in usage]
-        containers.append({"name": name, "usage": _amounts((rest[0], rest[1]))})
     return {
         "metadata": _meta(pod, now),
         "timestamp": stamp(now),
         "window": _WINDOW,
-        "containers": containers,
+        "containers": [{"name": name, "usage": _amounts(usage)} for name, usage in container_usage(pod).items()],
     }
