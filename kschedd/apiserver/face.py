@@ -46,6 +46,7 @@ from kschedd.apiserver.codec.status import (
     refusal_of,
 )
 from kschedd.apiserver.handlers.components import component_statuses
+from kschedd.apiserver.handlers.issuer import CONFIGURATION, KEYS, issuer_document, keys_document
 from kschedd.apiserver.handlers.metrics import metrics_of
 from kschedd.apiserver.handlers.reading import find, get_object, list_all
 from kschedd.apiserver.handlers.reviews import REVIEWS, review
@@ -84,6 +85,9 @@ _OWN_SERVICE: Final[dict[str, Any]] = {
 _EVENTS: Final = 1_000  # events processed at once
 _ENDPOINTS_DEPRECATED: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_STORAGE: Final = "journal"
+_ALIVE: Final = ("ping", "log", _STORAGE)
+_CHECKS: Final = {"healthz": _ALIVE, "livez": _ALIVE, "readyz": (*_ALIVE, "informer-sync", "shutdown")}
 
 
 @attrs.frozen(eq=False)
@@ -172,7 +176,7 @@ class ApiFace:
                     return _no_page()
                 raise not_found_path()
             return await self._resource(request, peer, path, query, user)
-        return await self._other(request, path, parts)
+        return await self._other(request, path, query, parts)
 
     async def register(self) -> None:
         """Create the Service through which the pods of every cluster find their API server."""
@@ -271,18 +275,22 @@ class ApiFace:
 
     # Requests without a resource
 
-    async def _other(self, request: HttpRequest, path: str, parts: list[str]) -> HttpResponse:
+    async def _other(self, request: HttpRequest, path: str, query: Query, parts: list[str]) -> HttpResponse:
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
         start = f"/{parts[0]}" if parts else "/"
         if start in _HEALTH:
-            return await self._health(path, parts)
+            return await self._health(query, parts)
         if path.rstrip("/") == "/version":
             return json_response(self.services.served.document(self._version))
         if start in ("/api", "/apis"):
             return self._discovery(request, parts)
         if start == "/openapi":
             return await in_thread(partial(self._openapi, request, parts))  # about 1 MB each, created once
+        if parts == CONFIGURATION:
+            return issuer_document(request.headers.get("host", ""))
+        if parts == KEYS:
+            return keys_document()
         if parts == ["metrics"]:
             return await metrics_page(self.services)
         if parts == ["metrics", "resources"]:
@@ -291,16 +299,28 @@ class ApiFace:
             return self._document(request, "/", lambda: {"paths": self._root()})
         return _no_page()
 
-    async def _health(self, path: str, parts: list[str]) -> HttpResponse:
+    async def _health(self, query: Query, parts: list[str]) -> HttpResponse:
+        """Answer `/readyz`, `/livez` and `/healthz`, or one of their checks; `verbose` lists the checks."""
         failing = await self.services.cluster.store.condition()
-        if len(parts) > 2:
-            return _no_page()
-        if failing is not None and parts[0] == "readyz":
-            return text_response(f"[-]journal failed: {failing}\nreadyz check failed\n", 500)
+        endpoint, check = parts[0], "/".join(parts[1:])
+        checks = _CHECKS[endpoint]
+        if check:
+            if check not in checks:
+                return _no_page()
+            checks = (check,)
+        excluded = [name.strip() for name in query.text("exclude").split(",")]
+        checks = tuple(name for name in checks if name not in excluded)
+        failed = failing is not None and endpoint == "readyz" and _STORAGE in checks
+        if failed:
+            lines = [f"[-]{name} failed: {failing}" if name == _STORAGE else f"[+]{name} ok" for name in checks]
+            return text_response("\n".join([*lines, f"{endpoint} check failed\n"]), 500)
+        if "verbose" in query:
+            return text_response("\n".join([*(f"[+]{name} ok" for name in checks), f"{endpoint} check passed\n"]))
         return text_response("ok")
 
     def _root(self) -> list[str]:
         paths = ["/api", "/api/v1", "/apis", "/apis/", *_HEALTH, "/metrics", "/openapi/v2", "/openapi/v3"]
+        paths += [f"/{'/'.join(parts)}" for parts in (CONFIGURATION, KEYS)]
         for version in self._listed.versions:
             if version.group:
                 paths += [f"/apis/{version.group}", f"/apis/{version.name}"]

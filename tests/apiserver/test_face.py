@@ -693,6 +693,23 @@ async def test_a_custom_resource_is_served_as_soon_as_it_is_defined(api: Asker) 
 async def test_health(api: Asker, path: str) -> None:
     answered = await api.ask("GET", path)
     assert (answered.status, answered.body) == (200, b"ok")
+    assert (await api.ask("GET", "/readyz/nope")).status == 404
+
+
+async def test_health_lists_its_checks(api: Asker) -> None:
+    ready = b"[+]ping ok\n[+]log ok\n[+]journal ok\n[+]informer-sync ok\n[+]shutdown ok\nreadyz check passed\n"
+    assert (await api.ask("GET", "/readyz?verbose")).body == ready
+    assert (await api.ask("GET", "/livez?verbose=true&exclude=log")).body == (
+        b"[+]ping ok\n[+]journal ok\nlivez check passed\n"
+    )
+
+
+async def test_the_issuer_of_tokens_has_documents(api: Asker) -> None:
+    found = await api.get("/.well-known/openid-configuration")
+    assert found["issuer"] == "https://kubernetes.default.svc.cluster.local"
+    assert found["jwks_uri"] == "https://localhost/openid/v1/jwks"
+    keys = await api.ask("GET", "/openid/v1/jwks")
+    assert keys.json == {"keys": []}
 
 
 async def test_who_is_let_in_may_do_everything(api: Asker) -> None:
