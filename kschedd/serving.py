@@ -25,6 +25,7 @@ from kschedd.access.requests import AccessRequest
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.full_collections import look_now_and_then
+from kschedd.apiserver.catalogue.descriptions import Descriptions, read_descriptions
 from kschedd.apiserver.catalogue.version import ServedVersion
 from kschedd.apiserver.serving import HttpFace, http_face
 from kschedd.config.model import Config
@@ -142,6 +143,7 @@ async def _serve(
         # signals are handled until the journal is closed
         opened.enter_context(heeded(orders.notify, orders.read_again))
         http = None if options.http is None else options.http.load()
+        descriptions = {} if options.descriptions is None else read_descriptions(options.descriptions)
         remote = None if options.listen is None else await remote_door(options.listen.load(), limits, opened)
         raise_file_limit()
         mirrored = None
@@ -188,7 +190,7 @@ async def _serve(
         audit = None if options.audit is None else await opened.enter_async_context(audit_log(options.audit, limits))
         shares, face = FairShares(), None
         if http is not None:
-            face = await opened.enter_async_context(_face(http, options, config, cluster, audit, shares))
+            face = await opened.enter_async_context(_face(http, options, config, cluster, audit, shares, descriptions))
         most_body, started_s = options.max_request_body_bytes, cluster.clock.now()
         daemon = DaemonState(version(), str(path), started_s, most_body, stop=orders.stop, limits=limits)
         daemon.mirror = None if mirror is None else mirror.describe
@@ -255,6 +257,7 @@ def _face(
     cluster: LiveCluster,
     audit: AuditLog | None,
     shares: FairShares,
+    descriptions: Descriptions,
 ) -> AbstractAsyncContextManager[HttpFace]:
     return http_face(
         http,
@@ -263,7 +266,7 @@ def _face(
         options.max_request_body_bytes,
         options.service_range,
         options.without,
-        ServedVersion.of(config),
+        ServedVersion.of(config, descriptions),
         audit,
         options.limits["http-connections"],
         options.limits["encoded-objects"],

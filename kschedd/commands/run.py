@@ -140,6 +140,7 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
         listen=_listen_settings(options),
         otlp_endpoint=options.otlp_endpoint or _endpoint_of_environment(),
         http=_http_settings(options),
+        descriptions=options.openapi_descriptions,
         enable_admission=options.enable_admission_plugins,
         disable_admission=options.disable_admission_plugins,
     )

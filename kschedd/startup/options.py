@@ -74,6 +74,7 @@ class DaemonOptions:
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
     listen: ListenSettings | None = None  # serve the socket's protocol on TCP as well
     http: ListenSettings | None = None  # serve the Kubernetes REST API as well
+    descriptions: Path | None = None  # an OpenAPI document whose descriptions the REST API serves
     enable_admission: tuple[str, ...] = ()  # admission plugins
     disable_admission: tuple[str, ...] = ()
     plugin_limit_s: float = PLUGIN_LIMIT_S

@@ -1,7 +1,8 @@
 """OpenAPI documents, v3 for each group version and v2 for all, generated from `kschedd.api.schemas.schema`.
 
 kubectl reads two parts of v3: whether PATCH of a kind accepts `fieldValidation`, and the fields for `explain`. For an
-unknown kind kubectl requests v2 in protobuf. The v2 document names no types, which kubectl treats as "not described".
+unknown kind kubectl requests v2 in protobuf. The v2 document in protobuf names no types, which kubectl treats as "not
+described". Descriptions come from a file (`descriptions`).
 
 Source: Kubernetes v1.34, the documents under /openapi; gnostic's openapi_v2 messages.
 """
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.schemas import schema
+from kschedd.apiserver.catalogue.descriptions import described
 from kschedd.apiserver.catalogue.resources import Catalogue, GroupVersion, Resource
 from kschedd.apiserver.catalogue.version import ServedVersion
 
@@ -120,7 +122,7 @@ def document(version: GroupVersion, served: ServedVersion) -> dict[str, Any]:
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": served.git_version},
         "paths": paths,
-        "components": {"schemas": components.schemas},
+        "components": {"schemas": described(components.schemas, served.descriptions)},
     }
 
 
@@ -232,15 +234,15 @@ def document_v2(catalogue: Catalogue, served: ServedVersion) -> dict[str, Any]:
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": served.git_version},
         "paths": paths,
-        "definitions": _without_all_of(components.schemas),
+        "definitions": _without_all_of(described(components.schemas, served.descriptions)),
     }
 
 
 def _without_all_of(value: Any) -> Any:
     """Return the schema with direct references to types, as v2 requires."""
     if isinstance(value, dict):
-        if set(value) == {"allOf"} and len(value["allOf"]) == 1:
-            return value["allOf"][0]
+        if value.keys() <= {"allOf", "description"} and len(value.get("allOf") or ()) == 1:
+            return {**{name: each for name, each in value.items() if name != "allOf"}, **value["allOf"][0]}
         return {name: _without_all_of(each) for name, each in value.items()}
     return [_without_all_of(each) for each in value] if isinstance(value, list) else value
 

@@ -4,8 +4,11 @@ from typing import Any, Final, Self
 
 import attrs
 
+from kschedd.apiserver.catalogue.descriptions import Descriptions
 from kschedd.config.model import Config
 from kschedd.config.versions.kube_versions import DEFAULT
+
+_NONE: Final[Descriptions] = {}
 
 
 @attrs.frozen
@@ -14,10 +17,11 @@ class ServedVersion:
 
     patch: str = DEFAULT.patch
     rules: frozenset[str] = DEFAULT.default_rules.features
+    descriptions: Descriptions = attrs.field(factory=dict, eq=False)  # of types and fields
 
     @classmethod
-    def of(cls, config: Config) -> Self:
-        return cls(config.version.patch, config.rules.features)
+    def of(cls, config: Config, descriptions: Descriptions = _NONE) -> Self:
+        return cls(config.version.patch, config.rules.features, descriptions)
 
     @property
     def minor(self) -> int:

@@ -114,6 +114,13 @@ def _add_http_flags(parser: Any) -> None:
         metavar="FILE",
         help="CA certificate for verifying client certificates (PEM)",
     )
+    parser.add_argument(
+        "--openapi-descriptions",
+        type=path_value,
+        metavar="FILE",
+        help="an OpenAPI v2 document of Kubernetes whose descriptions `kubectl explain` shows: the repository's "
+        "api/openapi-spec/swagger.json, or the output of `kubectl get --raw /openapi/v2`",
+    )
 
 
 def _add_cluster_flags(parser: Any) -> None:
