@@ -38,6 +38,11 @@ SWEEP_PLOTS: Final = ("metrics", "pareto", "heatmap")
 SUFFIXES: Final = (".svg", ".png", ".html")
 _OF_A_RUN: Final = ("usage", "fragmentation", "waits")  # plots that are drawn by default
 _QUEUES: Final = ("running", "pending", "unschedulable", "backoff", "gated")
+_LINE: Final = 0.3  # inches for a line with a label
+_CHARACTER: Final = 0.09  # inches for a character of a label
+_FITTING: Final = 60  # number of characters of labels that fit beside each other under a plot
+_MARKERS: Final = "osD^vP*X<>"
+_MOST_COLORS: Final = 10  # number of colors before they repeat
 _SALT: Final = {"svg.hashsalt": "kschedd"}
 _PAGE: Final = '<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>{picture}</html>\n'
 
@@ -219,26 +224,60 @@ def _varied(rows: SweepRows) -> list[str]:
     return [name for name in dimensions_of(rows) if len({json.dumps(row.get(name)) for row in rows}) > 1]
 
 
-def _groups(rows: SweepRows, *metrics: str) -> list[tuple[str, list[list[float]]]]:
-    """Return the label of each configuration, and the values of its metrics over all seeds."""
+def _groups(rows: SweepRows, *metrics: str) -> list[tuple[tuple[str, ...], list[list[float]]]]:
+    """Return the labels of each configuration, one for each dimension, and the values of its metrics over all seeds."""
     found = []
     for key, group in grouped(rows, _varied(rows)):
         values = [[float(row[metric]) for row in group if row.get(metric) is not None] for metric in metrics]
         if all(values):
-            found.append((", ".join(label_of(each) for each in key) or "all", values))
+            found.append((tuple(map(label_of, key)), values))
     if not found:
         raise PlotError(f"no row has {' and '.join(metrics)}")
     return found
 
 
+def _colored(groups: Sequence[tuple[tuple[str, ...], Any]]) -> dict[str, int]:
+    """Return the color number of each value of the last dimension; {} if there is only one dimension."""
+    return {value: number for number, value in enumerate(dict.fromkeys(key[-1] for key, _ in groups if len(key) > 1))}
+
+
+def _enlarge(axes: Any, lines: int, longest: int) -> None:
+    """Enlarge the figure until it has room for so many lines with labels of `longest` characters."""
+    width, height = axes.figure.get_size_inches()
+    axes.figure.set_size_inches(width + _CHARACTER * max(longest - 20, 0), max(height, _LINE * lines + 1.5))
+
+
 def _metrics(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:
+    """Draw a line for each configuration; values of the last dimension share a line, and have a color each."""
     metric = _metric(rows, choice.y, "--y", ("gpu_milli_used_end", "placed"))
     groups = _groups(rows, metric)
-    means = [fmean(values) for _, [values] in groups]
-    deviations = [stdev(values) if len(values) > 1 else 0.0 for _, [values] in groups]
-    axes.errorbar(means, range(len(groups)), xerr=deviations, fmt="o", capsize=4)
-    axes.set_yticks(range(len(groups)), [label for label, _ in groups])
-    axes.set(xlabel=f"{metric}: mean and deviation over seeds", ylim=(len(groups) - 0.5, -0.5))
+    colors = _colored(groups)
+    labels = [", ".join(key[:-1] if colors else key) or "all" for key, _ in groups]
+    lines = {label: line for line, label in enumerate(dict.fromkeys(labels))}
+    for value, number in (colors or {"": 0}).items():
+        mine = [
+            (lines[label], values) for label, (key, [values]) in zip(labels, groups, strict=True) if _is(key, value)
+        ]
+        deviations = [stdev(values) if len(values) > 1 else 0.0 for _, values in mine]
+        means, places = [fmean(values) for _, values in mine], [line for line, _ in mine]
+        axes.errorbar(
+            means,
+            places,
+            xerr=deviations,
+            fmt=_MARKERS[number % len(_MARKERS)],
+            capsize=3,
+            label=value,
+            color=f"C{number}",
+        )
+    axes.set_yticks(range(len(lines)), list(lines))
+    axes.set(xlabel=f"{metric}: mean and deviation over seeds", ylim=(len(lines) - 0.5, -0.5))
+    if colors:
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    _enlarge(axes, len(lines), max(map(len, lines)) + max(map(len, colors), default=0))
+
+
+def _is(key: tuple[str, ...], value: str) -> bool:
+    return not value or key[-1] == value
 
 
 def _pareto(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:
@@ -249,11 +288,18 @@ def _pareto(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:
     groups = _groups(rows, *names)
     points = [(fmean(x), fmean(y)) for _, [x, y] in groups]
     front = sorted(points[number] for number in non_dominated(points, [larger_is_better(name) for name in names]))
-    for (label, _), point in zip(groups, points, strict=True):
-        axes.scatter(*point, label=label)
+    colors = _colored(groups) if len(groups) > _MOST_COLORS else {}
+    named = set[str]()
+    for place, ((key, _), point) in enumerate(zip(groups, points, strict=True)):
+        label = key[-1] if colors else ", ".join(key) or "all"
+        number = colors.get(label, place)
+        marker = _MARKERS[number % len(_MARKERS)]
+        axes.scatter(*point, label="_" if label in named else label, color=f"C{number}", marker=marker)
+        named.add(label)
     axes.plot([x for x, _ in front], [y for _, y in front], color="black", linewidth=1, label="Pareto front")
     axes.set(xlabel=names[0], ylabel=names[1])
-    axes.legend()
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    _enlarge(axes, len(named), 20 + max(map(len, named)))
 
 
 def _heatmap(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:
@@ -270,10 +316,12 @@ def _heatmap(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:
     ]
     picture = axes.imshow(values, aspect="auto", origin="lower")
     axes.grid(visible=False)
-    axes.set_xticks(range(len(columns)), columns)
+    longest = max(map(len, columns))
+    axes.set_xticks(range(len(columns)), columns, rotation=0 if longest * len(columns) < _FITTING else 90)
     axes.set_yticks(range(len(lines)), lines)
     axes.set(xlabel=chosen[0], ylabel=chosen[1])
     axes.figure.colorbar(picture, ax=axes, label=metric)
+    _enlarge(axes, len(lines) + longest // 3, max(map(len, lines)) + len(columns))
 
 
 _OF_RUNS: Final[Mapping[str, Callable[..., None]]] = {

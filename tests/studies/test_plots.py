@@ -73,6 +73,24 @@ def test_a_sweep_is_drawn_by_what_varies(rows: Path, tmp_path: Path) -> None:
     assert {"a", "b", "placed"} <= texts(tmp_path / "y.svg")
 
 
+def test_many_configurations_stay_readable(tmp_path: Path) -> None:
+    found = [
+        {"run": f"{a}{b}", "status": "ok", "cluster": "c", "a": f"workload-{a:02}-with-a-long-name", "b": f"policy-{b}",
+         "seed": 0, "placed": a * b, "pending": a + b, "wall_s": 1}
+        for a in range(40) for b in range(6)
+    ]  # fmt: skip
+    lines(tmp_path / "rows.jsonl", found)
+    for kind in ("metrics", "pareto", "heatmap"):
+        words = ["--kind", kind, *(["--x", "pending"] if kind == "pareto" else [])]
+        assert main(["plot", str(tmp_path), "-o", str(tmp_path / f"{kind}.svg"), *words]) == 0
+    drawn = {kind: (tmp_path / f"{kind}.svg").read_text(encoding="utf-8") for kind in ("metrics", "pareto", "heatmap")}
+    for kind, policies in (("metrics", 6), ("pareto", 6)):  # each policy once, in the legend
+        assert sum(drawn[kind].count(f"<!-- policy-{b} -->") for b in range(6)) == policies
+    assert all(drawn["metrics"].count(f"<!-- workload-{a:02}-with-a-long-name -->") == 1 for a in range(40))
+    height = float(re.findall(r'height="([\d.]+)pt"', drawn["metrics"])[0])
+    assert height / 40 > 12, "a line of text needs 12 points"
+
+
 @pytest.mark.parametrize(("name", "start"), [("x.png", b"\x89PNG"), ("x.html", b"<!doctype html>")])
 def test_the_name_decides_the_format(name: str, start: bytes, rows: Path, tmp_path: Path) -> None:
     assert main(["plot", str(rows), "-o", str(tmp_path / name)]) == 0
