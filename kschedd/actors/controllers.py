@@ -31,6 +31,7 @@ from kschedd.controllers.runner import ControllerState
 from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.running.turns import concerning, is_concerned, next_deadline, take_turn, turn_in_steps
 from kschedd.object_faults import ObjectFault
+from kschedd.store.awaited import WebhooksNeeded
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch, ClusterWriter, listed
 from kschedd.store.journal.format import JournalError
 from kschedd.store.objects.log import WatchEvent
@@ -134,7 +135,7 @@ class ControllerActor:
     def _concerned(self, event: WatchEvent) -> bool:
         return is_concerned(self._controller, event)
 
-    def _turn(self, store: ClusterWriter) -> Generator[None, None, None]:
+    def _turn(self, store: ClusterWriter) -> Generator[WebhooksNeeded | None, None, None]:
         events, self._given = self._given, ()
         steps, began = turn_in_steps(self._controller, events, store), time.perf_counter()
         next(steps, None)

@@ -6,7 +6,7 @@ prevents web pages in a local browser from sending requests in the user's name.
 Raises: StatusError (401, 403).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote
 
@@ -85,7 +85,7 @@ def _impersonated(request: HttpRequest, user: User) -> User:
     headers = request.headers
     name = headers.get("impersonate-user", "")
     groups = _groups(headers)
-    extra = tuple(sorted((key, (value,)) for key, value in _extra(headers)))
+    extra = _extra(headers)
     uid = headers.get("impersonate-uid", "")
     if not name:
         if groups or extra or uid:
@@ -98,7 +98,7 @@ def _impersonated(request: HttpRequest, user: User) -> User:
         implied = () if UNAUTHENTICATED in groups else (UNAUTHENTICATED,)
     else:
         implied = () if {AUTHENTICATED, UNAUTHENTICATED}.intersection(groups) else (AUTHENTICATED,)
-    acting = User(name, (*groups, *implied), True, uid, user.name, user.groups, extra)
+    acting = User(name, (*groups, *implied), True, uid, user.name, user.groups, _by_key(extra))
     return acting.under_rbac()
 
 
@@ -131,6 +131,13 @@ def _extra(headers: Mapping[str, str]) -> list[tuple[str, str]]:
             key = unquote(field.removeprefix(_EXTRA))
             found += [(key, value.strip()) for value in values.split(",")]
     return found
+
+
+def _by_key(extra: Sequence[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    found: dict[str, tuple[str, ...]] = {}
+    for key, value in extra:
+        found[key] = (*found.get(key, ()), value)
+    return tuple(sorted(found.items()))
 
 
 def check_allowed(request: AccessRequest) -> None:

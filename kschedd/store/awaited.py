@@ -84,8 +84,11 @@ class LongEvaluation:
             return EvaluationResult(failure=failure)
 
 
-class WebhooksNeeded(Exception):
-    """A write needs the answers of these calls."""
+class WebhooksNeeded(BaseException):
+    """A write needs the answers of these calls.
+
+    Not an Exception, so that no code takes it for the failure of the write.
+    """
 
     def __init__(self, calls: "Sequence[WebhookCall | LongEvaluation]") -> None:
         super().__init__(calls)
@@ -93,9 +96,10 @@ class WebhooksNeeded(Exception):
 
 
 class WebhookAnswers:
-    """The answers for one write."""
+    """The answers for one write. With `evaluations_only`, no webhooks are called."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, evaluations_only: bool = False) -> None:
+        self.evaluations_only = evaluations_only
         self._known: dict[str, WebhookAnswer] = {}
         self._evaluated: dict[str, EvaluationResult] = {}
         self._allowance: Allowance | None = None  # created for the first expression
@@ -126,6 +130,8 @@ class WebhookAnswers:
             with limited_to(self._allowance):
                 return work()
         except AllowanceSpent:
+            if (authorizer := names.get("authorizer")) is not None:
+                authorizer.judge.freeze()
             raise WebhooksNeeded([LongEvaluation(_key_of(what, names), work)]) from None
 
     def add(self, call: WebhookCall, answer: WebhookAnswer) -> None:

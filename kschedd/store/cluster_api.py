@@ -38,6 +38,7 @@ from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.errors import KscheddError, without_traceback
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.authorization.judge import RbacJudge
+from kschedd.store.awaited import WebhooksNeeded
 from kschedd.store.creating.updates import Subresource
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import ApiError
@@ -265,6 +266,9 @@ class ClusterWriter(ClusterReader, Protocol):
 
     def finalize_namespace(self, name: str) -> Object: ...
 
+    def roll_back(self, version: int) -> None:
+        """Undo the writes after this version; none of them may have been delivered to watches."""
+
     def fork(self) -> "ClusterWriter":
         """Return an independent cluster with the same objects and time, for trial writes.
 
@@ -365,8 +369,10 @@ class ClusterApi(Protocol):
         Requests run in the order in which they are sent.
         """
 
-    async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
+    async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[WebhooksNeeded | None, None, T]]) -> T:
         """Run a generator on the cluster in slices of a few milliseconds.
+
+        If it yields WebhooksNeeded, the evaluations are known in its next step.
 
         All writes of the generator are committed together, or none are.
         """

@@ -43,7 +43,7 @@ from kschedd.store.admission.request import REVIEWING, RequestAdmission
 from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
 from kschedd.store.authorization.bootstrap import bootstrap_policy
 from kschedd.store.authorization.judge import RBAC_KINDS, RbacJudge
-from kschedd.store.awaited import WebhookAnswers
+from kschedd.store.awaited import LongEvaluation, WebhookAnswers, WebhookCall, WebhooksNeeded
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.built_in import UNDELETABLE, built_in
 from kschedd.store.cluster_api import Applied
@@ -114,6 +114,7 @@ class Store(KeptStore):
         stored = StoredObjects(EventLog(version, history=history, events=events), self._changed)
         super().__init__(stored, now, rules, max_object_bytes, service_range)
         self.rbac = RbacJudge(self)
+        self._has_rules = False  # True after a definition of a custom resource with CEL rules
         self._generated = Generated(seed, version)
         self._admission = RequestAdmission(admission or Admission(), self)
         self._pod_strategy = PodStrategy(self.admission, self, lambda: self.features)
@@ -163,8 +164,8 @@ class Store(KeptStore):
 
     @property
     def reviews(self) -> bool:
-        """True if there are policies or webhooks that writes must pass."""
-        return self._admission.validates or self._admission.mutates
+        """True if there are policies, webhooks or rules of custom resources that writes must pass."""
+        return self._admission.validates or self._admission.mutates or self._has_rules
 
     def set_webhook_mode(self, mode: WebhookMode) -> None:
         """Set what happens to webhooks whose Service has only simulated pods."""
@@ -496,18 +497,23 @@ class Store(KeptStore):
 
         Return for each pod an error, or None if it was bound, in the same order.
 
-        An error is an ApiError, or another exception that an invalid pod caused.
+        An error is an ApiError, or another exception that an invalid pod caused. Raises WebhooksNeeded.
         """
         at = stamp(self._now())
         failures: builtins.list[Exception | None] = []
+        needed: builtins.list[WebhookCall | LongEvaluation] = []
         for wanted in bindings:
             try:
                 self._bind(wanted.namespace, wanted.name, wanted.node_name, wanted.uid, at)
                 failures.append(None)
             except ApiError as refusal:
                 failures.append(without_traceback(refusal))
+            except WebhooksNeeded as missing:  # call the webhooks of all bindings together
+                needed += missing.calls
             except Exception as fault:  # an error of this pod; the other pods are bound
                 failures.append(fault)
+        if needed:
+            raise WebhooksNeeded(needed)
         return failures
 
     # --- forks --------------------------------------------------------------------------------------------------------
@@ -557,5 +563,7 @@ class Store(KeptStore):
         elif kind in REVIEWING:
             self._admission.recheck()
             self._copies.forget(nodes=True)
+        elif kind == custom.DEFINITION:
+            self._has_rules = self._has_rules or (new is not None and custom.has_rules(new))
         elif kind in RBAC_KINDS:
             self.rbac.note(old, new)

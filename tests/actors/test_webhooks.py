@@ -17,10 +17,14 @@ import trustme
 
 from kschedd.actors.objects.store import StoreActor, StoreClient
 from kschedd.actors.objects.webhooks import send
+from kschedd.controllers.running.turns import turn_in_steps
+from kschedd.object_faults import FaultLedger
 from kschedd.store.awaited import WebhookCall
-from kschedd.store.errors import WebhookDenied
+from kschedd.store.errors import ApiError, WebhookDenied
 from kschedd.store.store import Store
-from tests.store.policies.made import config_map
+from kschedd.store.writes import Bind, Create, Write
+from tests.store.policies.made import binding, config_map, policy
+from tests.store.policies.test_long_evaluations import TEN
 from tests.store.webhooks.test_hooks import hook
 
 
@@ -128,3 +132,76 @@ async def test_a_denied_write_changes_nothing(server: HookServer) -> None:
         answers = await store.create_many([config_map("a"), {**config_map("b"), "kind": "Secret"}])
         assert isinstance(answers[0], WebhookDenied)
         assert await store.do(lambda cluster: cluster.version) == before + 1
+
+
+@attrs.define(eq=False)
+class Writer:
+    """A controller that performs these writes once."""
+
+    writes: list[Write]
+    refused: list[ApiError] = attrs.field(factory=list)
+    faults: FaultLedger[list[Write]] = attrs.field(factory=lambda: FaultLedger("writer"))
+    name: str = "writer"
+    kinds: frozenset[str] = frozenset()
+    next_deadline: float | None = 0.0
+
+    def reconcile(self, events: Any, view: Any, now: float) -> list[Write]:
+        self.next_deadline = None
+        return self.writes
+
+    def on_refused(self, write: Write, error: ApiError, view: Any, now: float) -> list[Write]:
+        self.refused.append(error)
+        return []
+
+
+BINDINGS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}
+COSTLY = f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, a < 10))))"
+
+
+def two_pods(store: Any) -> None:
+    for name in ("a", "b"):
+        spec = {"containers": [{"name": "c", "image": "i"}]}
+        store.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+
+
+async def test_a_webhook_is_called_for_each_binding_of_the_scheduler(server: HookServer) -> None:
+    ca = b64encode(server.ca.encode()).decode()
+    url = f"https://127.0.0.1:{server.port}/allow"
+    async with running_store() as client:
+        await client.do(two_pods)
+        await client.create(hook(clientConfig={"url": url, "caBundle": ca}, rules=[BINDINGS]))
+        bindings = [Bind("default", "a", "", "n1"), Bind("default", "b", "", "n2"), Bind("default", "gone", "", "n1")]
+        pending = await client.ask(lambda store: store.bind_many(bindings))
+        failures = await pending.value()
+        assert [None if failure is None else str(failure) for failure in failures] == [
+            None,
+            None,
+            'pods "gone" not found',
+        ]
+        pods = await client.list("Pod")
+        assert [pod.spec["nodeName"] for pod in pods] == ["n1", "n2"]
+        objects = [(request["kind"]["kind"], request["name"]) for request in server.requests]
+        assert sorted(objects) == [("Binding", "a"), ("Binding", "b")]
+
+
+async def test_a_costly_policy_does_not_hold_the_loop_during_a_binding() -> None:
+    async with running_store() as client:
+        await client.do(two_pods)
+        constraints = {"resourceRules": [BINDINGS]}
+        expression = f"{COSTLY} && object.target.name != 'n2'"
+        await client.create(policy(matchConstraints=constraints, validations=[{"expression": expression}]))
+        await client.create(binding())
+        bindings = [Bind("default", "a", "", "n1"), Bind("default", "b", "", "n2")]
+        failures = await (await client.ask(lambda store: store.bind_many(bindings))).value()
+        assert failures[0] is None
+        assert "failed expression" in str(failures[1])
+
+
+async def test_work_in_steps_waits_for_a_costly_policy() -> None:
+    async with running_store() as client:
+        await client.create(policy(validations=[{"expression": f"{COSTLY} && object.metadata.name != 'bad'"}]))
+        await client.create(binding())
+        writer = Writer([Create(config_map("good")), Create(config_map("bad"))])
+        done = await client.do_in_steps(lambda store: turn_in_steps(writer, [], store))
+        assert (done, len(writer.refused)) == (1, 1)
+        assert [each.name for each in await client.list("ConfigMap")] == ["good"]

@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 import trio
@@ -34,7 +34,7 @@ from kschedd.actors.objects.webhooks import WebhookThreads
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selecting.selector_text import FieldSelector
 from kschedd.api.selecting.selectors import LabelSelector
-from kschedd.store.awaited import WebhookAnswers, WebhooksNeeded
+from kschedd.store.awaited import LongEvaluation, WebhookAnswers, WebhookCall, WebhooksNeeded
 from kschedd.store.cluster_api import Bell, ClusterWriter, listed, listing, perform, perform_each
 from kschedd.store.creating.updates import Subresource
 from kschedd.store.errors import ApiError
@@ -146,7 +146,7 @@ class EndWatches:
 class Steps:
     """A long write in steps: other requests wait until it is done, but the event loop continues."""
 
-    work: Callable[[Store], Generator[None, None, Any]]
+    work: Callable[[Store], Generator[WebhooksNeeded | None, None, Any]]
     reply: Reply[Any]
 
 
@@ -256,15 +256,25 @@ class StoreActor:
                 self._store.log.show_all()
         self._answers.append(_Answer(self._store.version, request.reply, None))
 
-    async def _in_steps(self, work: Generator[None, None, T]) -> T:
+    async def _in_steps(self, work: Generator[WebhooksNeeded | None, None, T]) -> T:
         """Run work in steps and return its result.
 
-        Raises JournalError if the writes cannot be persisted, or if earlier writes are rolled back between the steps.
+        If the work yields WebhooksNeeded, the expensive expressions are evaluated in a thread before its next step, and
+        the store waits. Raises JournalError if the writes cannot be persisted, or if earlier writes are rolled back
+        between the steps.
         """
         before, term, pause = self._store.version, self._term, time.perf_counter() + _STEPS_S
+        answers = WebhookAnswers(evaluations_only=True)
         while True:
             try:
-                next(work)
+                if self._store.reviews:
+                    with self._store.calling_webhooks(answers):
+                        needed = next(work)
+                    if needed is not None:
+                        await _WEBHOOKS.answer(needed.calls, answers)
+                        pause = 0.0
+                else:
+                    next(work)
             except StopIteration as done:
                 value: T = done.value
                 return value
@@ -403,17 +413,41 @@ class StoreActor:
 _WEBHOOKS: Final = WebhookThreads()
 
 
+class _AnswersMissing(Exception):
+    """A request was undone, because it needs the answers of these calls."""
+
+    def __init__(self, calls: Sequence[WebhookCall | LongEvaluation]) -> None:
+        super().__init__(calls)
+        self.calls = calls
+
+
 def _with_webhooks(request: Callable[[ClusterWriter], T], answers: WebhookAnswers | None, store: Store) -> T:
-    """Run a request that may call webhooks. If answers are missing, undo its writes and raise WebhooksNeeded."""
+    """Run a request that may call webhooks. If answers are missing, undo its writes and raise _AnswersMissing."""
     if not store.reviews and answers is None:
         return request(store)
     before = store.version
     try:
         with store.calling_webhooks(answers or WebhookAnswers()):
             return request(store)
-    except WebhooksNeeded:
+    except WebhooksNeeded as needed:
         store.roll_back(before)
-        raise
+        raise _AnswersMissing(needed.calls) from None
+
+
+@attrs.frozen(eq=False)
+class _Pending(Generic[T]):
+    """The result of a request that was sent; a request that needs answers of webhooks is then repeated."""
+
+    _client: "StoreClient"
+    _request: Callable[[ClusterWriter], T]
+    _reply: Reply[T]
+
+    async def value(self) -> T:
+        try:
+            return await self._reply.value()
+        except _AnswersMissing as missing:
+            calls = missing.calls
+        return await self._client.repeated(self._request, calls)
 
 
 @attrs.frozen(eq=False)
@@ -440,17 +474,37 @@ class StoreClient:
         has only read, and the state was rolled back, it runs again. With `once`, JournalError is raised instead, as for
         a write.
         """
-        answers: WebhookAnswers | None = None
-        while True:
-            attempt = partial(_with_webhooks, request, answers)
-            try:
-                return await (await self.ask(attempt, once=once)).value()
-            except WebhooksNeeded as needed:
-                answers = answers or WebhookAnswers()
-                await _WEBHOOKS.answer(needed.calls, answers)
+        try:
+            return await (await self._sent(partial(_with_webhooks, request, None), once)).value()
+        except _AnswersMissing as missing:
+            calls = missing.calls
+        return await self.repeated(request, calls, once=once)
 
-    async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> Reply[T]:
-        """Send a request without waiting for the result. Requests are processed in the order in which they are sent."""
+    async def repeated(
+        self,
+        request: Callable[[ClusterWriter], T],
+        calls: Sequence[WebhookCall | LongEvaluation],
+        *,
+        once: bool = False,
+    ) -> T:
+        """Make the calls that a request needs, and send the request again, until it has all answers."""
+        answers = WebhookAnswers()
+        while True:
+            await _WEBHOOKS.answer(calls, answers)
+            try:
+                return await (await self._sent(partial(_with_webhooks, request, answers), once)).value()
+            except _AnswersMissing as missing:
+                calls = missing.calls
+
+    async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> _Pending[T]:
+        """Send a request without waiting for the result.
+
+        Requests are processed in the order in which they are sent. A request that needs the answers of webhooks is
+        repeated when its result is awaited.
+        """
+        return _Pending(self, request, await self._sent(partial(_with_webhooks, request, None), once))
+
+    async def _sent(self, request: Callable[[Store], T], once: bool) -> Reply[T]:
         on_write = self._on_write
         if on_write is None:
             return await self._asking.ask(request, once=once)
@@ -477,14 +531,14 @@ class StoreClient:
         await post(self._send, Condition(reply), "store")
         return await reply.value()
 
-    async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
+    async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[WebhooksNeeded | None, None, T]]) -> T:
         """Run a generator on the store, a few milliseconds at a time, and return its result.
 
         The generator is one write: no other request runs in between, and the journal contains all of it or nothing.
         """
         on_write = self._on_write
 
-        def noted(store: Store) -> Generator[None, None, T]:
+        def noted(store: Store) -> Generator[WebhooksNeeded | None, None, T]:
             before = store.version
             try:
                 return (yield from work(store))

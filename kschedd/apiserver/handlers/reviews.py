@@ -74,15 +74,8 @@ def _shown(user: User) -> dict[str, Any]:
         shown["uid"] = user.uid
     shown["groups"] = list(user.groups)
     if user.extra:
-        shown["extra"] = _extra(user)
+        shown["extra"] = {key: list(values) for key, values in user.extra}
     return shown
-
-
-def _extra(user: User) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for key, values in user.extra:
-        found.setdefault(key, []).extend(values)
-    return found
 
 
 def _account(name: str) -> User:

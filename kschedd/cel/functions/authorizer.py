@@ -7,10 +7,11 @@ Errors: CelFailure.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 
+from kschedd.access.users import AUTHENTICATED, SERVICE_ACCOUNT, User, groups_of_service_account
 from kschedd.api.selecting.names import dns_label, dns_subdomain
 from kschedd.cel.errors import CelFailure
 from kschedd.cel.functions.overloads import define
@@ -24,8 +25,15 @@ _GROUP_CHECK: Final = f"{_OF}GroupCheck"
 _DECISION: Final = f"{_OF}Decision"
 _CHECK_COST: Final = 350_000
 
-Judge = Callable[["CheckedRequest"], tuple[bool, str]]
-"""Returns whether the request is allowed, and the reason."""
+
+class Judge(Protocol):
+    """The judge of checks."""
+
+    def __call__(self, checked: "CheckedRequest") -> tuple[bool, str]:
+        """Return whether the request is allowed, and the reason."""
+
+    def freeze(self) -> None:
+        """Prepare for calls by another thread."""
 
 
 @attrs.frozen
@@ -34,7 +42,7 @@ class CheckedRequest:
 
     type_name: str
     judge: Judge = attrs.field(eq=False)
-    user: str
+    user: User
     path: str = ""
     verb: str = ""
     group: str = ""
@@ -61,7 +69,9 @@ def _service_account(checked: CheckedRequest, namespace: str, name: str) -> Chec
         raise CelFailure("Invalid service account name")
     if dns_label(namespace):
         raise CelFailure("Invalid service account namespace")
-    return attrs.evolve(checked, user=f"system:serviceaccount:{namespace}:{name}")
+    user = f"{SERVICE_ACCOUNT}{namespace}:{name}"
+    groups = (*groups_of_service_account(user), AUTHENTICATED)
+    return attrs.evolve(checked, user=User(user, groups, judged=True))
 
 
 def _check(checked: CheckedRequest, verb: str) -> CheckedRequest:

@@ -16,6 +16,7 @@ from kschedd.controllers.object_events import again
 from kschedd.controllers.running.controller import Controller, Reconciling, View
 from kschedd.errors import without_traceback
 from kschedd.object_faults import ObjectRef
+from kschedd.store.awaited import WebhooksNeeded
 from kschedd.store.cluster_api import ClusterWriter, perform
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import WatchEvent
@@ -55,7 +56,7 @@ def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Clust
 
 def turn_in_steps(
     controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter
-) -> Generator[None, None, int]:
+) -> Generator[WebhooksNeeded | None, None, int]:
     """Take a turn with pauses within the reconcile and before each write. Return the number of writes performed.
 
     No other task may read or write the cluster meanwhile.
@@ -92,14 +93,14 @@ def _reaction(controller: Controller, events: Sequence[WatchEvent], store: Clust
 
 def _perform_all(
     controller: Controller, writes: Sequence[Write], store: ClusterWriter, now: float, rounds: int = _ROUNDS
-) -> Generator[None, None, int]:
+) -> Generator[WebhooksNeeded | None, None, int]:
     done = 0
     on_performed: Callable[[Write, Object, View, float], Sequence[Write]] | None
     on_performed = getattr(controller, "on_performed", None)
     for write in writes:
-        yield
+        yield None
         try:
-            made = perform(store, write)
+            made = yield from _performed(store, write)
             done += 1
             if on_performed is not None and (events := on_performed(write, made, store, now)):
                 done += yield from _perform_all(controller, events, store, now, 0)
@@ -118,6 +119,18 @@ def _perform_all(
         except Exception as fault:  # recorded as a fault of the object
             controller.faults.note(subject(write), partial(_again, write), fault, now, "write")
     return done
+
+
+def _performed(store: ClusterWriter, write: Write) -> Generator[WebhooksNeeded, None, Object]:
+    """Perform a write, again after each pause for expensive expressions of policies."""
+    while True:
+        before = store.version
+        try:
+            return perform(store, write)
+        except WebhooksNeeded as missing:
+            store.roll_back(before)
+            needed = missing
+        yield needed
 
 
 def _again(write: Write, now: float) -> list[Write]:

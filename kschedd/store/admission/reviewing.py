@@ -23,20 +23,15 @@ K = TypeVar("K")
 _CONFIGURATION: Final = "admissionregistration.k8s.io"
 
 
-def _full_access(request: object) -> tuple[bool, str]:
-    """Allow every request of an expression's authorizer."""
-    return True, ""
-
-
 class Reviewing:
     """The policies and webhooks of one cluster, for the plugins that are enabled."""
 
     def __init__(self, chain: Admission, cluster: PolicyCluster) -> None:
         self._cluster = cluster
         self._enabled = chain.enabled
-        self._validating = validating.ValidatingPolicies(cluster, _full_access)
-        self._mutating = mutating.MutatingPolicies(cluster, _full_access)
-        self._webhooks = Webhooks(cluster, _full_access)
+        self._validating = validating.ValidatingPolicies(cluster)
+        self._mutating = mutating.MutatingPolicies(cluster)
+        self._webhooks = Webhooks(cluster)
 
     def forget(self) -> None:
         """Drop the compiled expressions, because the emulated Kubernetes version has changed."""

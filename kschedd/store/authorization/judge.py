@@ -123,6 +123,24 @@ def _named(raw: Raw) -> tuple[str, str]:
     return raw["metadata"].get("namespace") or "", raw["metadata"]["name"]
 
 
+class _Frozen:
+    """The RBAC objects at one moment."""
+
+    def __init__(self, features: frozenset[str], spaces: Mapping[str, Sequence[Sequence[Object]]]) -> None:
+        self.features = features
+        self._spaces = spaces
+        self._named: dict[_Key, Object] | None = None
+
+    def find(self, kind: str, namespace: str, name: str) -> Object | None:
+        if self._named is None:
+            spaces = (space for spaces in self._spaces.values() for space in spaces)
+            self._named = {(each.kind, each.namespace, each.name): each for space in spaces for each in space}
+        return self._named.get((kind, namespace, name))
+
+    def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
+        return [space for space in self._spaces[kind] if namespace in (None, space[0].namespace)]
+
+
 class RbacJudge:
     def __init__(self, objects: RbacObjects) -> None:
         self._objects = objects
@@ -147,6 +165,11 @@ class RbacJudge:
         """Drop the index, because the objects or the release were replaced."""
         self._index = None
         self._aggregated.clear()
+
+    def frozen(self) -> "RbacJudge":
+        """Return a judge of the present objects, which another thread may use; it sees no later changes."""
+        objects = self._objects
+        return RbacJudge(_Frozen(objects.features, {kind: objects.present(kind) for kind in RBAC_KINDS}))
 
     def judge(self, request: AccessRequest) -> AccessDecision:
         """Return whether the user may make the request."""

@@ -117,7 +117,7 @@ class Creation:
         if kind == "Pod":
             return self._new_pod(raw, meta, restore, dry_run, managing)
         if kind not in BY_NAME and not restore:
-            raw = custom.as_defined(self._cluster, raw, None, "")
+            raw = custom.as_defined(self._cluster, raw, None, "", self._admission.webhook_answers)
         return self._new_object(kind, raw, meta, restore, dry_run, managing)
 
     def _new_pod(self, raw: Raw, meta: dict[str, Any], restore: bool, dry_run: bool, managing: Managing) -> Object:

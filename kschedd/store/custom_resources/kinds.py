@@ -6,6 +6,7 @@ defaults. Raises: NoMatch, Invalid, Forbidden.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from kschedd.api.objects import Object
@@ -13,6 +14,8 @@ from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.kinds import KINDS, Kind, group_of, kind_of, name_in_group
 from kschedd.api.schemas.schema import NO_RULES
 from kschedd.api.text.similar import similar_names
+from kschedd.store.awaited import WebhookAnswers, evaluated
+from kschedd.store.custom_resources import validation_rules
 from kschedd.store.custom_resources.definition_names import is_established
 from kschedd.store.custom_resources.rule_kinds import definitions_by, spec_faults
 from kschedd.store.custom_resources.scale import scale_faults, scale_paths
@@ -135,12 +138,24 @@ def _schema_faults(schema: Any, path: str) -> list[FieldError]:
     return structural_faults(schema, path) or list(definition_rule_faults(schema, path))
 
 
+def has_rules(definition: Object) -> bool:
+    """Return whether a version of the definition has CEL rules."""
+    versions = definition.spec.get("versions") or ()
+    return any(validation_rules.has_rules((each.get("schema") or {}).get("openAPIV3Schema")) for each in versions)
+
+
 def by_schema(
-    definition: Object, raw: Raw, old: Object | None = None, subresource: str = "", features: frozenset[str] = NO_RULES
+    definition: Object,
+    raw: Raw,
+    old: Object | None = None,
+    subresource: str = "",
+    features: frozenset[str] = NO_RULES,
+    answers: WebhookAnswers | None = None,
 ) -> dict[str, Any]:
     """Return a custom object with defaults and without unknown fields, according to its schema. Raises Invalid.
 
-    `old` is the previous object, for transition rules.
+    `old` is the previous object, for transition rules. Raises WebhooksNeeded if `answers` lacks the result of expensive
+    rules.
     """
     version = version_of(definition, str(raw.get("apiVersion") or ""))
     schema, scale = schema_of(version), scale_paths(version)
@@ -152,7 +167,9 @@ def by_schema(
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
     if schema is not None and not faults:  # rules may assume that the value is valid for the schema
         before = () if old is None else (old.raw,)
-        faults = rule_faults(schema, made, *before, shows_values="fields_of_1_35" in features)
+        judged = partial(rule_faults, schema, made, *before, shows_values="fields_of_1_35" in features)
+        what = (DEFINITION, definition.name, str(definition.resource_version), subresource)
+        faults = evaluated(answers, what, {"object": made, "oldObject": None if old is None else old.raw}, judged)
     if faults:
         kind = str(raw.get("kind") or "")
         name = str((raw.get("metadata") or {}).get("name") or "")
@@ -207,7 +224,13 @@ def creatable_kind(cluster: DefiningCluster, raw: Raw) -> Kind:
     return found
 
 
-def as_defined(cluster: DefiningCluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
+def as_defined(
+    cluster: DefiningCluster,
+    raw: Raw,
+    old: Object | None,
+    subresource: str,
+    answers: WebhookAnswers | None = None,
+) -> Raw:
     """Return the result of `by_schema`, or the object unchanged if its kind has no definition.
 
     If the kind has a status subresource, only a write to this subresource changes the status.
@@ -215,7 +238,7 @@ def as_defined(cluster: DefiningCluster, raw: Raw, old: Object | None, subresour
     definition = definition_of(cluster, raw)
     if definition is None:
         return raw
-    made = by_schema(definition, raw, old, subresource, cluster.features)
+    made = by_schema(definition, raw, old, subresource, cluster.features, answers)
     if not subresource and has_status(version_of(definition, str(raw.get("apiVersion") or ""))):
         made.pop("status", None)
         if old is not None and "status" in old.raw:

@@ -50,6 +50,13 @@ def definition_rule_faults(schema: Any, path: str, *, root: bool = True) -> Iter
         yield from definition_rule_faults(inner, f"{path}.{name}", root=False)
 
 
+def has_rules(schema: Any) -> bool:
+    """Return whether the schema, or a part of it, has rules."""
+    if not isinstance(schema, Mapping):
+        return False
+    return bool(_rules(schema)) or any(has_rules(inner) for _, inner in _inner_schemas(schema))
+
+
 def _definition_faults(schema: Raw, rule: Raw, path: str, root: bool) -> Iterator[FieldError]:
     text, message, expression = (str(rule.get(field) or "") for field in ("rule", "message", "messageExpression"))
     faults = []

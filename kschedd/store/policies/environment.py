@@ -9,8 +9,10 @@ from typing import Any, Final
 import attrs
 
 from kschedd.cel.environment import BASE, CelEnvironment
-from kschedd.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK, CheckedRequest, Judge
+from kschedd.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK, CheckedRequest
 from kschedd.cel.types import DYN, Type, type_of
+from kschedd.store.authorization.judge import RbacJudge
+from kschedd.store.policies.authorizing import RequestAuthorizer
 from kschedd.store.policies.reviewed import Reviewed, ReviewedResource
 
 Raw = Mapping[str, Any]
@@ -115,7 +117,7 @@ def _declared(of_type: Type) -> Type:
 
 
 def request_names(
-    reviewed: Reviewed, matched: ReviewedResource, params: Raw | None, namespace: Raw | None, judge: Judge | None
+    reviewed: Reviewed, matched: ReviewedResource, params: Raw | None, namespace: Raw | None, rbac: RbacJudge
 ) -> dict[str, Any]:
     """Return the values of the variables for a request."""
     seen = reviewed.in_version(matched)
@@ -126,19 +128,18 @@ def request_names(
         "request": reviewed.request(matched),
         "namespaceObject": None if namespace is None else _namespace_object(namespace),
     }
-    if judge is not None:
-        user = reviewed.user.name
-        names["authorizer"] = CheckedRequest(AUTHORIZER, judge, user)
-        names["authorizer.requestResource"] = CheckedRequest(
-            RESOURCE_CHECK,
-            judge,
-            user,
-            group=reviewed.resource.group,
-            resource=reviewed.resource.plural,
-            subresource=reviewed.subresource,
-            namespace=reviewed.namespace,
-            name=reviewed.name,
-        )
+    judge, user = RequestAuthorizer(rbac), reviewed.user.user
+    names["authorizer"] = CheckedRequest(AUTHORIZER, judge, user)
+    names["authorizer.requestResource"] = CheckedRequest(
+        RESOURCE_CHECK,
+        judge,
+        user,
+        group=reviewed.resource.group,
+        resource=reviewed.resource.plural,
+        subresource=reviewed.subresource,
+        namespace=reviewed.namespace,
+        name=reviewed.name,
+    )
     return names
 
 

@@ -18,7 +18,6 @@ from kschedd.api.objects import Object
 from kschedd.api.schemas.check import schema_for
 from kschedd.api.schemas.codec import decoded_object, encoded_object
 from kschedd.api.selecting.selectors import SelectorError
-from kschedd.cel.functions.authorizer import Judge
 from kschedd.registry.defaults import default_typed
 from kschedd.store.awaited import WebhookAnswers, evaluated
 from kschedd.store.errors import ApiError, PolicyDenied
@@ -105,9 +104,8 @@ class _Errors:
 class MutatingPolicies:
     """The mutating policies of a cluster."""
 
-    def __init__(self, cluster: PolicyCluster, judge: Judge) -> None:
+    def __init__(self, cluster: PolicyCluster) -> None:
         self._cluster = cluster
-        self._judge = judge
         self._policies = PolicyCache(cluster, POLICY, CompiledMutations.of)
         self.forget = self._policies.forget
 
@@ -189,7 +187,7 @@ class MutatingPolicies:
     ) -> Raw | None:
         """Return the object after one policy; None if its match conditions are not met, or fail."""
         policy = invocation.policy
-        names = request_names(reviewed, invocation.matched, invocation.param, namespace, self._judge)
+        names = request_names(reviewed, invocation.matched, invocation.param, namespace, self._cluster.rbac)
         try:
             what = (POLICY, policy.source.name, str(policy.source.resource_version))
             met = partial(conditions_met, policy.composition, policy.conditions, names)
@@ -204,7 +202,11 @@ class MutatingPolicies:
         for applies, expression in policy.mutations:
             try:
                 names = request_names(
-                    attrs.evolve(reviewed, new=whole), invocation.matched, invocation.param, namespace, self._judge
+                    attrs.evolve(reviewed, new=whole),
+                    invocation.matched,
+                    invocation.param,
+                    namespace,
+                    self._cluster.rbac,
                 )
                 whole = self._patched(policy, applies, expression, names, whole, answers)
             except (PolicyFailure, PatchFault) as failure:

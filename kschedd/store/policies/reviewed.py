@@ -121,6 +121,10 @@ class Reviewed:
         user: dict[str, Any] = {"username": self.user.name}
         if self.user.groups:
             user["groups"] = list(self.user.groups)
+        if self.user.uid:
+            user["uid"] = self.user.uid
+        if self.user.extra:
+            user["extra"] = {key: list(values) for key, values in self.user.extra}
         made = {
             "kind": self.shown_kind or matched.gvk,
             "resource": matched.gvr,

@@ -12,7 +12,6 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.selecting.selectors import SelectorError
-from kschedd.cel.functions.authorizer import Judge
 from kschedd.cel.values import kind as kind_of_value
 from kschedd.store.awaited import WebhookAnswers, evaluated
 from kschedd.store.errors import ApiError, PolicyDenied
@@ -94,9 +93,8 @@ class Denial:
 class ValidatingPolicies:
     """The validating policies of a cluster."""
 
-    def __init__(self, cluster: PolicyCluster, judge: Judge) -> None:
+    def __init__(self, cluster: PolicyCluster) -> None:
         self._cluster = cluster
-        self._judge = judge
         self._policies = PolicyCache(cluster, POLICY, CompiledPolicy.of)
         self.forget = self._policies.forget
 
@@ -147,7 +145,7 @@ class ValidatingPolicies:
             namespace = namespace_of(reviewed, self._cluster)
             actions = binding.spec.get("validationActions") or ()
             for param in params:
-                names = request_names(reviewed, matched, param, namespace, self._judge)
+                names = request_names(reviewed, matched, param, namespace, self._cluster.rbac)
                 what = (POLICY, name, str(policy.source.resource_version))
                 decided, audited = evaluated(answers, what, names, partial(_decisions, policy, names))
                 for decision in decided:

@@ -18,7 +18,6 @@ from kschedd.api.objects import Object
 from kschedd.api.schemas.check import schema_for
 from kschedd.api.schemas.codec import decoded_object, encoded_object
 from kschedd.api.selecting.selectors import SelectorError
-from kschedd.cel.functions.authorizer import Judge
 from kschedd.registry.defaults import default_typed
 from kschedd.store.awaited import WebhookAnswer, WebhookAnswers, WebhookCall, evaluated
 from kschedd.store.errors import BadPatch, Forbidden, WebhookDenied, WebhookFailed
@@ -79,9 +78,8 @@ class HookAccess:
 class Webhooks:
     """The webhooks of a cluster."""
 
-    def __init__(self, cluster: PolicyCluster, judge: Judge) -> None:
+    def __init__(self, cluster: PolicyCluster) -> None:
         self._cluster = cluster
-        self._judge = judge
         self.forget()
 
     def forget(self) -> None:
@@ -177,7 +175,7 @@ class Webhooks:
         conditions = [
             (each["name"], self._condition(composition, text)) for each, text in zip(stated, texts, strict=True)
         ]
-        names = request_names(reviewed, hook.matched, None, None, self._judge)
+        names = request_names(reviewed, hook.matched, None, None, self._cluster.rbac)
         try:
             met = partial(conditions_met, composition, conditions, names)
             return evaluated(answers, texts, names, met)
@@ -203,7 +201,7 @@ class Webhooks:
             raise WebhookDenied(400, "BadRequest", f'admission webhook "{name}" does not support dry run')
         client = hook.raw.get("clientConfig") or {}
         found = address_of(client, self._cluster)
-        if access.answers is None:
+        if access.answers is None or access.answers.evaluations_only:
             access.warn(f'admission webhook "{name}" was not called: webhooks are called only by a running daemon')
             return None
         address = found.address or (found.cluster_ip if access.mode == "call" else "")

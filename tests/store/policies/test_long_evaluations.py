@@ -7,6 +7,8 @@ import pytest
 from kschedd.store.awaited import EVALUATED_AT_ONCE, LongEvaluation, WebhookAnswer, WebhookAnswers, WebhooksNeeded
 from kschedd.store.errors import ApiError, PolicyDenied
 from kschedd.store.store import Store
+from tests.store.authorization.policies import binding as role_binding
+from tests.store.definitions import definition, widget
 from tests.store.manifests import Clock
 from tests.store.policies.made import API, CONFIG_MAPS, binding, config_map, policy
 
@@ -140,3 +142,37 @@ def test_conditions_of_two_webhooks_with_one_name_are_told_apart() -> None:
                     called.append(call.webhook)
                     answers.add(call, WebhookAnswer({"allowed": True}))
     assert called == ["a.example.com"]
+
+
+def test_costly_rules_of_a_custom_resource_are_evaluated_outside_the_store() -> None:
+    store = Store(now=Clock())
+    defined = definition()
+    rule = {"rule": loop(4, "v0 < 10") + " && self.metadata.name != 'bad'"}
+    schema = {"type": "object", "x-kubernetes-validations": [rule]}
+    for version in defined["spec"]["versions"]:
+        version["schema"] = {"openAPIV3Schema": schema}
+    assert not store.reviews
+    store.create(defined)
+    assert store.reviews
+    assert written(store, widget("good")) == ("", 1)
+    refusal, outside = written(store, widget("bad"))
+    assert (outside, "failed rule" in refusal) == (1, True)
+
+
+def test_an_authorizer_of_a_long_evaluation_judges_the_objects_of_its_moment() -> None:
+    store = Store(now=Clock())
+    check = "authorizer.serviceAccount('default', 'sa').group('').resource('pods').namespace('default')"
+    store.create(policy(validations=[{"expression": f"{check}.check('get').allowed()"}]))
+    store.create(binding())
+    subjects = [{"kind": "ServiceAccount", "name": "sa", "namespace": "default"}]
+    assert "failed expression" in written(store, config_map())[0]
+    store.create(role_binding("sa", "ClusterRole/view", subjects))
+    answers = WebhookAnswers()
+    with pytest.raises(WebhooksNeeded) as needed, store.calling_webhooks(answers):
+        store.create(config_map())
+    (call,) = needed.value.calls
+    assert isinstance(call, LongEvaluation)
+    store.delete("ClusterRoleBinding", "", "sa")
+    answers.add_result(call, call.run())
+    with store.calling_webhooks(answers):
+        store.create(config_map())

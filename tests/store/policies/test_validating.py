@@ -9,6 +9,7 @@ from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import ApiError, PolicyDenied
 from kschedd.store.store import Store
 from kschedd.store.writes import Bind
+from tests.store.authorization.policies import binding as role_binding
 from tests.store.manifests import Clock, pod
 from tests.store.policies.made import BAD, CONFIG_MAPS, ONLY_GOOD, binding, config_map, policy
 
@@ -344,3 +345,18 @@ def test_without_a_binding_cel_is_not_imported(monkeypatch: pytest.MonkeyPatch) 
     store.create(binding())
     with pytest.raises(ImportError):
         store.create(config_map("d", **BAD))
+
+
+def test_the_authorizer_judges_a_user_whose_requests_roles_judge() -> None:
+    store = Store(now=Clock())
+    expression = "authorizer.group('').resource('secrets').namespace('default').check('get').allowed()"
+    store.create(policy(validations=[{"expression": expression, "message": "may not read secrets"}]))
+    store.create(binding())
+    alice = UserInfo("alice", ("dev",), judged=True)
+    with store.on_behalf_of(alice), pytest.raises(PolicyDenied, match="may not read secrets"):
+        store.create(config_map())
+    store.create(role_binding("dev", "ClusterRole/edit", [{"kind": "Group", "name": "dev"}], "default"))
+    with store.on_behalf_of(alice):
+        store.create(config_map())
+    with store.on_behalf_of(UserInfo("bob")):
+        store.create(config_map("d"))
