@@ -57,7 +57,13 @@ class Mutant:
 
 def mutants(text: str) -> list[Mutant]:
     """Return every mutant of a module that still parses, in the order of its lines."""
-    found = [mutant for mutant in _Finder(text).of_all() if _parses(mutant.text(text))]
+    lines = text.splitlines()
+    # Only the removal of an element beside a starred one may leave text that does not parse.
+    found = [
+        mutant
+        for mutant in _Finder(text).of_all()
+        if mutant.after or "*" not in lines[mutant.line - 1] or _parses(mutant.text(text))
+    ]
     return sorted(set(found), key=_place_in_text)
 
 

@@ -306,3 +306,47 @@ def test_a_file_system_that_is_full_is_as_the_fake_has_it(tmp_path: Path) -> Non
         "cannot be written: No space left on device",
         "None",
     ]
+
+
+def test_files_are_private_and_operations_reach_the_disk(tmp_path: Path) -> None:
+    disk, path = RealDisk(), tmp_path / "a"
+    assert disk.status(path) is None
+    descriptor = disk.open(path)
+    assert (disk.pwrite(descriptor, b"abc", 1), disk.pread(descriptor, 2, 2)) == (3, b"bc")
+    disk.close(descriptor)
+    assert (stat.S_IMODE(path.stat().st_mode), disk.read(path)) == (0o600, b"\0abc")
+    path.chmod(0o644)
+    disk.make_private(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    disk.copy(path, tmp_path / "copy")
+    disk.link(path, tmp_path / "link")
+    assert disk.status(tmp_path / "link") == disk.status(path) != disk.status(tmp_path / "copy")
+    disk.replace(tmp_path / "copy", path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a", "link"]
+    for _ in range(2):
+        disk.unlink(path)
+    folder = disk.status(tmp_path)
+    assert folder is not None
+    assert not folder.is_regular
+
+
+def test_a_flush_reaches_the_file_and_its_folder_and_leaves_no_descriptor_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flushed = tmp_path / "a", []
+    path.touch()
+    monkeypatch.setattr(os, "fdatasync", lambda descriptor: flushed.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    before = os.listdir("/proc/self/fd")
+    RealDisk().flush(path)
+    assert flushed == [str(path), str(tmp_path)]
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def test_a_new_database_is_private_and_reads_invalid_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    db = RealDisk().connect(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    db.execute("CREATE TABLE t (x TEXT)")
+    db.execute("INSERT INTO t VALUES (CAST(x'61ff' AS TEXT))")
+    assert list(db.execute("SELECT x FROM t")) == [("a\ufffd",)]
+    db.close()
