@@ -215,8 +215,11 @@ def test_kinds_nobody_asked_for_lately_are_forgotten_and_made_again() -> None:
     first = cluster.counts.matching(kinds[0])
     add(1)
     assert first.rows().sum() == 2
-    for kind in kinds[1:]:
-        cluster.counts.matching(kind)
+    second = cluster.counts.matching(kinds[1])
+    assert cluster.counts.matching(kinds[0]) is first
+    cluster.counts.matching(kinds[2])
+    assert (first.dropped, second.dropped, cluster.counts.counters) == (False, True, 2)
+    cluster.counts.matching(kinds[1])
     assert first.dropped
     add(2)
     again = cluster.counts.matching(kinds[0])

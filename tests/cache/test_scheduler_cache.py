@@ -207,7 +207,7 @@ class Changes:
         self.made += not uid
         name = uid or f"p{self.made}"
         container: dict[str, Any] = {"name": "c", "image": "i"}
-        container["resources"] = {"requests": random.choice(({}, {"cpu": "1"}, {"cpu": "2", "gpu": "1"}))}
+        container["resources"] = {"requests": random.choice(({"pods": "1"}, {"cpu": "1"}, {"cpu": "2", "gpu": "1"}))}
         if random.random() < 0.4 and name[1:].isdigit():
             # Two pods of a node have no common port: kube-scheduler would forget it with the first of them.
             container["ports"] = [{"containerPort": 1, "hostPort": int(name[1:]), "protocol": "TCP"}]
@@ -280,11 +280,12 @@ class Changes:
     def fork(self) -> None:
         forked = self.cluster.fork()
         forked.recount()
-        original, self.cluster = self.cluster, forked
+        original, self.cluster, version = self.cluster, forked, forked.versions.now
         for each in (*self.nodes.values(), *self.pods.values()):
             original.remove(each)
         for each in self.assumed.values():
             original.forget(each)
+        assert forked.versions.now == version, "changes of the original are not changes of the fork"
 
     def remove_all(self) -> None:
         for each in (*self.nodes.values(), *self.pods.values()):
@@ -362,6 +363,9 @@ def test_after_any_changes_the_cache_equals_a_new_one_of_the_same_objects(seed: 
     changes.remove_all()
     assert changes.cluster.pod_count == 0
     assert not changes.cluster._pods_of_unknown_nodes
+    table = changes.cluster.table
+    assert "pods" not in table.resources, "the number of pods is not a requested amount"
+    assert len(table.taint_sets) <= 2 + len(table.names), "numbers of taints are given out again"
     counts = changes.cluster.counts
     assert not any((counts.existing_terms, counts._carried_at, counts._groups, counts._groups_in))
     assert not any(counts._groups_at.values())

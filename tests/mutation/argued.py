@@ -29,6 +29,26 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'self._registered_for[kind] = known' becomes 'pass'",
         ): _SPEED,
     },
+    "scheduling/preemption/candidates": {
+        ("_MOST_AT_ONCE = 32", "'32' becomes '33'"): _SPEED,
+        ("columns.in_use = True", "'True' becomes 'False'"): _SPEED,
+        (
+            "if len(stale) < _MOST_AT_ONCE:",
+            "'len(stale) < _MOST_AT_ONCE' becomes '(len(stale) <= _MOST_AT_ONCE)'",
+        ): _SPEED,
+        (
+            "elif len(stale) * _MANY > len(window):",
+            "'len(stale) * _MANY > len(window)' becomes '(len(stale) * _MANY >= len(window))'",
+        ): _SPEED,
+        (
+            "if not evictable.all():",
+            "'not evictable.all()' becomes '(evictable.all())'",
+        ): "A dry run finds the same: no pod to evict.",
+        (
+            "size = min(size, (wanted - found) * visited // found + _MOST_AT_ONCE)",
+            "'(wanted - found) * visited // found' becomes '((wanted - found) * visited * found)'",
+        ): _SPEED,
+    },
     "plugins/nodename": {
         ("wanted = table.row_of.get(pod.node_name, -1)", "'1' becomes '2'"): "No row has a negative number.",
     },
@@ -46,6 +66,7 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
     "controllers/nodes/tolerance": {
         ("return NOT_TOLERATED", "'return NOT_TOLERATED' becomes 'return None'"): "NOT_TOLERATED is None.",
     },
+    "cache/counts": {("_set_numbers = count(1)", "'1' becomes '2'"): "The numbers only distinguish sets."},
     "cache/table": {
         (
             "if count < _FEWEST_IN_A_SLICE:",

@@ -336,6 +336,11 @@ def test_without_a_candidate_the_reasons_of_every_node_are_counted() -> None:
     )
 
 
+@pytest.mark.parametrize(("faults", "message"), [([], ""), (["a"], "a"), (["a", "b"], "[a, b]")])
+def test_the_errors_of_several_nodes_are_joined_as_upstream_joins_them(faults: list[str], message: str) -> None:
+    assert candidates_module._aggregate(faults) == message
+
+
 # -- a cached result equals a fresh one ---------------------------------------------------------------------------
 
 _names = st.sampled_from(NODES)
