@@ -49,6 +49,20 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'(wanted - found) * visited // found' becomes '((wanted - found) * visited * found)'",
         ): _SPEED,
     },
+    "plugins/topology/interpodaffinity_state": {
+        ("self.changed = True", "'self.changed = True' becomes 'pass'"): _SPEED
+    },
+    "plugins/topology/podtopologyspread_constraints": {
+        (
+            "if versions.at[LABELS] > self._stamp:",
+            "'versions.at[LABELS] > self._stamp' becomes '(versions.at[LABELS] >= self._stamp)'",
+        ): _SPEED,
+        ("self._ready[key] = readies", "'self._ready[key] = readies' becomes 'pass'"): _SPEED,
+        (
+            "selector = self._selectors.of(pod) if self._defaults[HARD] else None",
+            "'self._selectors.of(pod) if self._defaults[HARD] else None' becomes '(self._selectors.of(pod))'",
+        ): _SPEED,
+    },
     "plugins/nodename": {
         ("wanted = table.row_of.get(pod.node_name, -1)", "'1' becomes '2'"): "No row has a negative number.",
     },

@@ -319,6 +319,31 @@ def test_each_rule_has_its_own_words(
     assert verdicts(two_zones(*there), incoming) == expected
 
 
+@pytest.mark.parametrize(
+    ("there", "app", "before", "after"),
+    [
+        pytest.param([], "db", [0, 0, NOT_NEAR], [0, 0, NOT_NEAR], id="the-first-goes-where-the-key-is"),
+        pytest.param(["a"], "db", [0, NOT_NEAR, NOT_NEAR], [0, NOT_NEAR, NOT_NEAR], id="without-the-only-one-also"),
+        pytest.param(["a", "b"], "db", [0, 0, NOT_NEAR], [NOT_NEAR, NOT_NEAR, NOT_NEAR], id="not-without-one-of-two"),
+        pytest.param([], "web", [NOT_NEAR] * 3, [NOT_NEAR] * 3, id="the-first-must-match-its-own-terms"),
+        pytest.param(["a"], "web", [0, NOT_NEAR, NOT_NEAR], [NOT_NEAR] * 3, id="which-it-does-not"),
+    ],
+)
+def test_in_the_dry_run_a_pod_may_become_the_first_of_its_kind(
+    there: list[str], app: str, before: list[int], after: list[int]
+) -> None:
+    pods_there = [pod(f"db-{name}", labels={"app": "db"}, on=name) for name in there]
+    cluster, state = two_zones(*pods_there), CycleState()
+    plugin, incoming = plugin_for(cluster), pod("new", labels={"app": app}, spec=required("podAffinity", ZONE, "db"))
+    assert plugin.pre_filter(state, incoming, cluster) is None
+    columns = plugin.dry_run_columns(state, incoming, cluster.table.copy_rows(cluster.table.order))
+    assert columns is not None
+    assert columns.codes(np.arange(3)).tolist() == before
+    rows = np.array([cluster.table.row_of[name] for name in there], dtype=np.int64)
+    columns.follow(rows, np.arange(len(there)), pods_there, -1)
+    assert columns.codes(np.arange(3)).tolist() == after
+
+
 def hint(
     incoming: Pod, resource: EventResource, old: Any, new: Any, version: KubernetesVersion = V1_34
 ) -> QueueingHint:

@@ -315,6 +315,66 @@ def test_system_defaults_count_nodes_without_a_zone_where_the_zone_is_empty() ->
     assert plugin.score_rows(state, incoming, cluster.table, rows).tolist() == [7, 6]
 
 
+@pytest.mark.parametrize(("disk", "without_zone"), [({}, 2), ({"disk": "ssd"}, 0)])
+def test_system_defaults_count_nodes_without_a_zone_only_if_the_pod_may_run_there(
+    disk: dict[str, str], without_zone: int
+) -> None:
+    cluster = SchedulerCache()
+    for name, labels in (("n1", {ZONE: "", "disk": "ssd"}), ("n2", {ZONE: "a", "disk": "ssd"}), ("n3", {})):
+        cluster.put(node(name, {HOST: name, **labels}))
+    for number, name in enumerate(("n2", "n3", "n3")):
+        cluster.put(pod(f"there{number}", labels={"app": "web"}, on=name))
+    plugin = plugin_for(cluster, PodTopologySpreadArgs())
+    cluster.put(service({"app": "web"}))
+    incoming, state = pod("new", labels={"app": "web"}, spec={"nodeSelector": disk}), CycleState()
+    rows = np.array([cluster.table.row_of["n1"], cluster.table.row_of["n2"]])
+    assert plugin.pre_score(state, incoming, cluster, rows) is None
+    scores = plugin.score_rows(state, incoming, cluster.table, rows)
+    # Two pods in the zone "", or one pod in zone a and on n2; the largest skews are 3 for nodes and 5 for zones.
+    assert scores.tolist() == [round(pods * math.log(2 + 2) + (3 - 1) + (5 - 1)) for pods in (without_zone, 1 + 1)]
+
+
+def service(selector: dict[str, str]) -> Object:
+    raw: dict[str, Any] = {"kind": "Service", "metadata": {"name": "web", "namespace": "red"}}
+    return parse({**raw, "spec": {"selector": selector}})
+
+
+def test_default_constraints_follow_the_services_of_the_pod() -> None:
+    cluster = SchedulerCache()
+    cluster.load([node("a", {HOST: "a"}), node("b", {HOST: "b"})])
+    cluster.put(pod("front", labels={"app": "web", "tier": "front"}, on="a"))
+    cluster.put(pod("back", labels={"app": "web", "tier": "back"}, on="b"))
+    plugin = plugin_for(cluster, PodTopologySpreadArgs((DefaultConstraint(1, HOST, HARD),), "List"))
+    incoming = pod("new", labels={"app": "web", "tier": "front"})
+
+    def fits() -> list[str]:
+        state = CycleState()
+        if plugin.pre_filter(state, incoming, cluster) is SKIP:
+            return ["a", "b"]
+        codes = plugin.filter_rows(state, incoming, cluster.table, cluster.table.order)
+        return [cluster.table.names[row] for row in cluster.table.order[codes == 0]]
+
+    assert fits() == ["a", "b"]
+    cluster.put(service({"tier": "front"}))
+    assert fits() == ["b"]
+    cluster.put(service({"app": "web"}))
+    assert fits() == ["a", "b"]
+
+
+def test_the_rows_of_one_pods_node_selector_hold_for_another_pod() -> None:
+    cluster = SchedulerCache()
+    cluster.load([node("a", {HOST: "a", "disk": "ssd"}), node("b", {HOST: "b", "disk": "ssd"}), node("c", {HOST: "c"})])
+    for name in "ab":
+        cluster.put(pod(f"on-{name}", labels={"app": "web"}, on=name))
+    plugin = plugin_for(cluster)
+    for skew in (1, 2):  # node c, which has no pod, is no domain for these pods
+        incoming = spread(constraint(HOST, maxSkew=skew), nodeSelector={"disk": "ssd"})
+        state = CycleState()
+        assert plugin.pre_filter(state, incoming, cluster) is None
+        codes = plugin.filter_rows(state, incoming, cluster.table, cluster.table.order)
+        assert codes.tolist()[:2] == [0, 0]
+
+
 def constraint(key: str = ZONE, action: str = HARD, *, selector: Any = None, **fields: Any) -> dict[str, Any]:
     chosen = {"matchLabels": {"app": "web"}} if selector is None else selector
     return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action, "labelSelector": chosen, **fields}
