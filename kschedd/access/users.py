@@ -55,6 +55,11 @@ def groups_of_service_account(name: str) -> tuple[str, ...]:
     return "system:serviceaccounts", f"system:serviceaccounts:{namespace}"
 
 
+def user_of_service_account(name: str) -> User:
+    """Return the user of a ServiceAccount; `name` is `system:serviceaccount:NAMESPACE:NAME`."""
+    return User(name, (*groups_of_service_account(name), AUTHENTICATED))
+
+
 @attrs.frozen
 class Caller:
     """A user at the other end of a connection.

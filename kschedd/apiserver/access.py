@@ -6,7 +6,7 @@ prevents web pages in a local browser from sending requests in the user's name.
 Raises: StatusError (401, 403).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote
 
@@ -23,6 +23,7 @@ from kschedd.access.users import (
     UNAUTHENTICATED,
     User,
     groups_of_service_account,
+    user_of_service_account,
 )
 from kschedd.apiserver.codec.status import StatusError, bad_request
 from kschedd.http.protocol import HttpRequest
@@ -38,6 +39,7 @@ class Access:
     """The access rule. If no credentials are configured, every client on this machine has access."""
 
     credentials: Credentials = attrs.field(factory=lambda: ListenSettings(Address("127.0.0.1", 0)).load())
+    account_of: Callable[[str], str | None] = lambda token: None  # returns the user name of a ServiceAccount's token
 
     @property
     def asks_for_credentials(self) -> bool:
@@ -56,8 +58,6 @@ class Access:
 
     def _authenticated(self, request: HttpRequest, peer: Peer) -> User:
         known, certificates = self.credentials.tokens, self.credentials.settings.client_ca is not None
-        if not known and not certificates:
-            return ANYBODY
         named = certified(peer.certificate) if certificates else None
         if named is not None:
             return named
@@ -66,6 +66,11 @@ class Access:
             user = known.user_of(token.strip())
             if user is not None:
                 return user
+            account = self.account_of(token.strip())
+            if account is not None:
+                return user_of_service_account(account)
+        if not known and not certificates:
+            return ANYBODY
         raise StatusError(401, "Unauthorized", "Unauthorized")
 
     def _check_local(self, request: HttpRequest) -> None:

@@ -112,7 +112,7 @@ class ApiFace:
     ) -> None:
         self._audit = audit
         self.services = services
-        self._access = access
+        self._access = attrs.evolve(access, account_of=services.tokens.user_of)
         self._version = version
         self._own_address = str(ipaddress.ip_network(service_range)[1])
         self._catalogue = Catalogue(built_in())

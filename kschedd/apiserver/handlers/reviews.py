@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.access.requests import AccessDecision, AccessRequest
-from kschedd.access.users import AUTHENTICATED, READ_VERBS, User, groups_of_service_account
+from kschedd.access.users import READ_VERBS, User, user_of_service_account
 from kschedd.api.schemas.fields import FieldError, invalid, required
 from kschedd.api.text.times import stamp
 from kschedd.apiserver.codec.negotiation import json_response
@@ -60,7 +60,7 @@ async def review(face: FaceServices, call: ApiCall) -> HttpResponse:
             answer["status"] = (
                 {"user": {}, "error": "invalid bearer token"}
                 if found is None
-                else {"authenticated": True, "user": _shown(_account(found))}
+                else {"authenticated": True, "user": _shown(user_of_service_account(found))}
             )
         case _:
             answer["spec"] = spec
@@ -76,10 +76,6 @@ def _shown(user: User) -> dict[str, Any]:
     if user.extra:
         shown["extra"] = {key: list(values) for key, values in user.extra}
     return shown
-
-
-def _account(name: str) -> User:
-    return User(name, (*groups_of_service_account(name), AUTHENTICATED))
 
 
 async def _allowed(face: FaceServices, call: ApiCall, meta: Raw, spec: Raw) -> dict[str, Any]:

@@ -185,10 +185,7 @@ def _lifetime_fault(seconds: int) -> str:
 
 
 async def _token(face: FaceServices, call: ApiCall) -> HttpResponse:
-    """Issue a token for a ServiceAccount.
-
-    The token grants no rights in kschedd: every client with access may do everything.
-    """
+    """Issue a token for a ServiceAccount; a client with this token is the account's user."""
     account = await find(face, call)
     raw = await received(face, call, "authentication.k8s.io/v1", "TokenRequest", "authentication.k8s.io")
     spec = dict(raw.get("spec") or {})
