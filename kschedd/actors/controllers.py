@@ -27,6 +27,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.schemas.weight import is_large
 from kschedd.controllers.copies import copy_of, copying
+from kschedd.controllers.parts import field_manager
 from kschedd.controllers.runner import ControllerState
 from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.running.turns import concerning, is_concerned, next_deadline, take_turn, turn_in_steps
@@ -137,7 +138,10 @@ class ControllerActor:
 
     def _turn(self, store: ClusterWriter) -> Generator[WebhooksNeeded | None, None, None]:
         events, self._given = self._given, ()
-        steps, began = turn_in_steps(self._controller, events, store), time.perf_counter()
+        steps, began = (
+            turn_in_steps(self._controller, events, store, field_manager(self._controller)),
+            time.perf_counter(),
+        )
         next(steps, None)
         self._looked_s = time.perf_counter() - began
         yield from steps
@@ -156,7 +160,7 @@ class ControllerActor:
 
             def try_it(fork: ClusterWriter = fork, since: int = since) -> tuple[Controller, Changes]:
                 controller = copy_of(self._controller)
-                take_turn(controller, events, fork)
+                take_turn(controller, events, fork, field_manager(controller))
                 return controller, fork.changes_since(since)
 
             controller, changes = await in_actor_thread(try_it, abandon_on_cancel=True)

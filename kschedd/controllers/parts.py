@@ -23,6 +23,11 @@ def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
     return {"TaintNodesByCondition": True} if not _WATCHES_NODES.isdisjoint(without) else {}
 
 
+def field_manager(controller: Controller) -> str:
+    """Return the name of the program that contains this controller in a real cluster."""
+    return "kubelet" if isinstance(controller, _OF_KUBELETS) else "kube-controller-manager"
+
+
 def without_parts(controllers: Iterable[Controller], without: Collection[str]) -> list[Controller]:
     """Return the controllers that remain if these parts are disabled."""
     return [

@@ -42,6 +42,7 @@ from kschedd.store.awaited import WebhooksNeeded
 from kschedd.store.creating.updates import Subresource
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import ApiError
+from kschedd.store.managing import Component
 from kschedd.store.objects.listing import in_order
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.patches.patching import PatchType
@@ -52,6 +53,7 @@ from kschedd.values import in_parts, run_steps
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Applied = Literal["created", "configured", "unchanged"]
+_UNMANAGED: Final = frozenset(("Pod", "Node", "Lease"))
 _PART: Final = 1_000  # number of objects converted into events in one step, which takes about 1 ms
 
 
@@ -438,17 +440,21 @@ class ClusterApi(Protocol):
     def close(self) -> None: ...
 
 
-def perform(cluster: ClusterWriter, write: Write) -> Object:
-    """Perform one write; raise its error if it fails."""
+def perform(cluster: ClusterWriter, write: Write, manager: str = "") -> Object:
+    """Perform one write; raise its error if it fails. `manager` is the field manager of a created or patched object.
+
+    No field manager is recorded in pods, nodes and Leases, because every reader of pods would compute their fields.
+    """
     match write:
         case Create(raw):
-            return cluster.create(raw)
+            return cluster.create(raw, manager="" if raw.get("kind") in _UNMANAGED else manager)
         case Update(raw, subresource):
             return cluster.update(raw, subresource=subresource)
         case Bind(namespace, name, uid, node_name):
             return cluster.bind(namespace, name, node_name, uid=uid)
         case Patch(kind, namespace, name, patch, subresource):
-            return cluster.merge_patch(kind, namespace, name, patch, subresource=subresource)
+            who = "" if kind in _UNMANAGED else Component(manager) if subresource == "status" and manager else manager
+            return cluster.merge_patch(kind, namespace, name, patch, subresource=subresource, manager=who)
         case Delete(kind, namespace, name, uid, grace, propagation):
             return cluster.delete(kind, namespace, name, grace_period_s=grace, uid=uid or None, propagation=propagation)
         case Evict(namespace, name, uid, grace):

@@ -16,6 +16,7 @@ from kschedd.controllers.running.controller import View
 from kschedd.daemon import cluster_actors
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
+from kschedd.store.managing import with_resolved_entries
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.store.writes import Write
@@ -239,3 +240,21 @@ async def test_others_have_the_loop_between_the_writes_of_a_turn_and_see_nothing
     assert len(made_in) == 400
     assert len(set(made_in)) > 1, "the loop went on between two of them"
     assert set(seen) == {0, 400}, "nobody saw a part of it"
+
+
+async def test_controllers_are_field_managers_of_their_objects() -> None:
+    async with cluster_actors(controllers=embedded_controllers(served=True)) as cluster:
+        await cluster.store.create(node())
+        await cluster.store.do(lambda store: store.create(deployment(replicas=1), manager="kubectl"))
+        await until(cluster, lambda store: bool(store.list("Deployment")[0].status.get("availableReplicas")))
+        kinds = ("Deployment", "ReplicaSet", "Event", "Pod")
+        found = await cluster.store.do(lambda store: [store.list(kind)[0] for kind in kinds])
+    entries = [with_resolved_entries(obj.raw)["metadata"].get("managedFields") or () for obj in found]
+    managers = [sorted((each["manager"], each.get("subresource", "")) for each in listed) for listed in entries]
+    ours = "kube-controller-manager"
+    assert managers == [
+        [(ours, ""), (ours, "status"), ("kubectl", "")],
+        [(ours, ""), (ours, "status")],
+        [(ours, "")],
+        [],
+    ]

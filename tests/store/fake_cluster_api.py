@@ -88,7 +88,9 @@ class FakeCluster:
 
     # -- writing
 
-    def create(self, raw: Raw, *, dry_run: bool = False, restore: bool = False, as_client: bool = False) -> Object:
+    def create(
+        self, raw: Raw, *, dry_run: bool = False, restore: bool = False, as_client: bool = False, manager: str = ""
+    ) -> Object:
         made = copy.deepcopy(dict(raw))
         meta = made["metadata"] = dict(made["metadata"])
         if kind_of(raw).namespaced:
@@ -151,6 +153,7 @@ class FakeCluster:
         subresource: str = "",
         with_status: bool = False,
         dry_run: bool = False,
+        manager: str = "",
     ) -> Object:
         old = self.get(kind, namespace, name)
         meta = patch.get("metadata") or {}

@@ -49,17 +49,18 @@ def next_deadline(controller: Controller) -> float | None:
     return min((at for at in times if at is not None), default=None)
 
 
-def take_turn(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter) -> int:
+def take_turn(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter, manager: str = "") -> int:
     """Let the controller reconcile, and perform its writes. Return the number of writes performed."""
-    return run_steps(turn_in_steps(controller, events, store))
+    return run_steps(turn_in_steps(controller, events, store, manager))
 
 
 def turn_in_steps(
-    controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter
+    controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter, manager: str = ""
 ) -> Generator[WebhooksNeeded | None, None, int]:
     """Take a turn with pauses within the reconcile and before each write. Return the number of writes performed.
 
-    No other task may read or write the cluster meanwhile.
+    `manager` is the field manager of the writes ("": not recorded). No other task may read or write the cluster
+    meanwhile.
     """
     now = store.now
     writes = [write for again in controller.faults.retry(now) for write in again]
@@ -69,7 +70,7 @@ def turn_in_steps(
     if not writes:
         return 0
     with store.one_request():
-        return (yield from _perform_all(controller, writes, store, now))
+        return (yield from _perform_all(controller, writes, store, now, manager))
 
 
 def _reaction(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter, now: float) -> Reconciling:
@@ -92,7 +93,12 @@ def _reaction(controller: Controller, events: Sequence[WatchEvent], store: Clust
 
 
 def _perform_all(
-    controller: Controller, writes: Sequence[Write], store: ClusterWriter, now: float, rounds: int = _ROUNDS
+    controller: Controller,
+    writes: Sequence[Write],
+    store: ClusterWriter,
+    now: float,
+    manager: str,
+    rounds: int = _ROUNDS,
 ) -> Generator[WebhooksNeeded | None, None, int]:
     done = 0
     on_performed: Callable[[Write, Object, View, float], Sequence[Write]] | None
@@ -100,14 +106,14 @@ def _perform_all(
     for write in writes:
         yield None
         try:
-            made = yield from _performed(store, write)
+            made = yield from _performed(store, write, manager)
             done += 1
             if on_performed is not None and (events := on_performed(write, made, store, now)):
-                done += yield from _perform_all(controller, events, store, now, 0)
+                done += yield from _perform_all(controller, events, store, now, manager, 0)
         except ApiError as error:
             if subject(write).kind == "Event":  # a rejected Event is dropped, as in client-go
                 whole = again(write) if isinstance(error, NotFound) else None
-                done += yield from _perform_all(controller, () if whole is None else (whole,), store, now, 0)
+                done += yield from _perform_all(controller, () if whole is None else (whole,), store, now, manager, 0)
                 continue
             if not rounds:
                 endless = RuntimeError(f"refused {_ROUNDS} times in a row: {error}")
@@ -115,18 +121,18 @@ def _perform_all(
                 continue
             refused = partial(controller.on_refused, write, without_traceback(error), store)
             answers = controller.faults.run(subject(write), refused, now, "refused") or ()
-            done += yield from _perform_all(controller, answers, store, now, rounds - 1)
+            done += yield from _perform_all(controller, answers, store, now, manager, rounds - 1)
         except Exception as fault:  # recorded as a fault of the object
             controller.faults.note(subject(write), partial(_again, write), fault, now, "write")
     return done
 
 
-def _performed(store: ClusterWriter, write: Write) -> Generator[WebhooksNeeded, None, Object]:
+def _performed(store: ClusterWriter, write: Write, manager: str) -> Generator[WebhooksNeeded, None, Object]:
     """Perform a write, again after each pause for expensive expressions of policies."""
     while True:
         before = store.version
         try:
-            return perform(store, write)
+            return perform(store, write, manager)
         except WebhooksNeeded as missing:
             store.roll_back(before)
             needed = missing
