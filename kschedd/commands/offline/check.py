@@ -11,7 +11,7 @@ from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.observe import Observed, add_report_flags, checked_of
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
 from kschedd.commands.notices import report_error, show, warn
-from kschedd.commands.offline.dumped_cluster import dumped_cluster
+from kschedd.commands.offline.dumped_cluster import dumped_cluster, report_empty
 from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 
 if TYPE_CHECKING:
@@ -93,10 +93,7 @@ def _check(options: argparse.Namespace, manifests: "ManifestReading") -> int:
         return BAD_INPUT
     cluster = dumped.cluster
     if options.origin and not dumped.count:
-        for text in dumped.errors:
-            warn(text)
-        given = ", ".join(options.origin)
-        report_error(f"{given}: no Kubernetes objects found")
+        report_empty(options.origin, dumped.errors)
         return BAD_INPUT
     progress = ProgressLine(sys.stderr)
     progress.show("Running the cluster until no work is left ...")

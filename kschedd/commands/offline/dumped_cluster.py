@@ -2,12 +2,13 @@
 
 import argparse
 import sys
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from kschedd.commands.flags.dump import config_of_dump, load_options
-from kschedd.commands.notices import note
+from kschedd.commands.notices import note, report_error
 
 if TYPE_CHECKING:
     from kschedd.clusters.virtual import VirtualCluster
@@ -20,6 +21,12 @@ class DumpedCluster:
     cluster: "VirtualCluster"
     errors: list[str]
     count: int
+
+
+def report_empty(origin: Collection[str], errors: Sequence[str]) -> None:
+    """Print why a dump contains no objects: the reasons why its files cannot be read, if there are any."""
+    for text in errors or [f"{', '.join(origin)}: no Kubernetes objects found"]:
+        report_error(text)
 
 
 def dumped_cluster(options: argparse.Namespace) -> DumpedCluster:

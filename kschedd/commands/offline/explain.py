@@ -7,7 +7,7 @@ from typing import Any, Never
 from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
 from kschedd.commands.notices import note, report_error, warn
-from kschedd.commands.offline.dumped_cluster import dumped_cluster
+from kschedd.commands.offline.dumped_cluster import dumped_cluster, report_empty
 from kschedd.verbs.command_line.parsing import NotingParser, path_value
 
 FAILED = 2
@@ -38,11 +38,11 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
     if wants_gates(options):
         return 0
     dumped = dumped_cluster(options)
+    if not dumped.count:
+        report_empty(options.origin, dumped.errors)
+        return FAILED
     for text in dumped.errors:
         warn(text)
-    if not dumped.count:
-        report_error(f"{', '.join(options.origin)}: no Kubernetes objects found")
-        return FAILED
     cluster = dumped.cluster
     for text in sample(cluster.engine.store):
         note(text)

@@ -306,7 +306,7 @@ def _simulate(options: argparse.Namespace) -> int:
     for warning in summary.warnings:
         (note if warning in assumed else warn)(warning)
     errors = [*summary.errors]
-    if dump is not None and not dump.count:
+    if dump is not None and not dump.count and not errors:
         errors.append(f"{', '.join(options.origin)}: no Kubernetes objects found")
     for error in errors:
         report_error(str(error))

@@ -63,8 +63,8 @@ def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: st
         if gate is None and (removed := why_removed(name))[0]:
             faults.append(ConfigError(source, 0, f"$.{name}", state, *removed))
         elif gate is None:
-            why = f"no such feature gate{did_you_mean(name, known, 1)}"
-            faults.append(ConfigError(source, 0, f"$.{name}", state, why, ", ".join(_with_effect(known))))
+            why = f"no such feature gate{did_you_mean(name, known, 1) or f'; `{FLAG} help` lists them'}"
+            faults.append(ConfigError(source, 0, f"$.{name}", state, why))
         elif gate.locked and state != gate.default:
             why = "the feature is finished and its gate locked"
             faults.append(ConfigError(source, 0, f"$.{name}", state, why, str(gate.default).lower()))
