@@ -75,6 +75,8 @@ def added_annotations(
     default: PodBehavior, behaviors: Sequence[Object], meta: Raw, labels: Mapping[str, str], spec: PodSpec
 ) -> Mapping[str, str]:
     """Return the annotations to add to a new pod with this metadata."""
+    if not behaviors and not default.start_s and default.terminate_s is None and not _is_of_job(meta):
+        return _NOTHING  # most pods
     added: dict[str, str] = {}
     own = meta.get("annotations") or _NOTHING
     stated = {key.removeprefix(PREFIX) for key in own if key.startswith(PREFIX)}

@@ -78,7 +78,8 @@ def _planned(
         return status
     ended = session.daemon.call("fork.advance", fork=fork, seconds=None, limit_s=within_s)
     diff: dict[str, Any] = session.daemon.call("fork.diff", fork=fork)
-    fails = [line for line in dict.fromkeys("".join(complaints).splitlines()) if line.startswith("error")]
+    said = list(dict.fromkeys("".join(complaints).splitlines()))
+    fails = [line for line in said if line.startswith("error")]
     done = is_different(diff) or not status  # if the verb failed without a change, only its error is printed
     largest = list(_largest(inner, diff))
     at_rest, others = ended["at_rest"], diff["pending"] - len(without_place(diff))
@@ -90,6 +91,8 @@ def _planned(
         session.write(flowing(_result_text(result, at_rest=at_rest, within=options.within), session.style))
         session.write(flowing(_of_configuration(words, diff), session.style))
         note_if_paused(session)
+    if done:
+        session.write_error("".join(f"{line}\n" for line in said if line.startswith("Warning: ")))
     for line in fails:
         if line.startswith("error: "):
             session.error(line.removeprefix("error: "))
