@@ -5,8 +5,10 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.simulation.annotations import log_text
 from kschedd.printing.reports.scheduling import decisions_table, events_table
 from kschedd.printing.terminal.tables import Table, render, widths_of
+from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.answers import FORMS, write_answer, write_listing
 from kschedd.verbs.command_line.grammar import (
     UsageError,
@@ -110,13 +112,14 @@ def _types(text: str | None) -> frozenset[str]:
 def _logs_words(words: VerbParser) -> None:
     words.add_argument("about", metavar="POD")
     words.add_argument("-f", "--follow", dest="watch", action="store_true", help="then print every new event")
+    words.add_argument("-c", "--container", default="", metavar="NAME", help="container whose annotation is printed")
     namespace_flags(words)
     output_flag(words, FORMS)
 
 
 @verb(
     "logs",
-    "Show the events of a pod: containers do not run, so there are no logs.",
+    "Print the text in a pod's annotation kschedd.io/logs, or else its events, because containers do not run.",
     _logs_words,
     examples=("logs web-0",),
     completes="pod",
@@ -125,8 +128,26 @@ def logs(session: VerbSession, options: argparse.Namespace) -> int:
     name = options.about.partition("/")[2] or options.about
     options.types = options.limit = None
     options.no_headers = False
+    text = _logged(session, options, name)
+    if text:
+        session.write(text if text.endswith("\n") else f"{text}\n")
+        return 0
     session.write_error(f"Nothing runs in the pods of kschedd, so they have no logs. The events of pod {name}:\n")
     return _events(session, options, f"Pod/{name}")
+
+
+def _logged(session: VerbSession, options: argparse.Namespace, name: str) -> str:
+    """Return the text in the pod's annotation; "" without one, or for a deleted pod, which may have events."""
+    try:
+        pod = session.daemon.call("objects.get", kind="Pod", name=name, namespace=namespace_of(session, options))
+    except RpcError as refusal:
+        if refusal.code != "not_found":
+            raise
+        return ""
+    raw = pod["object"]
+    containers: list[dict[str, Any]] = list(raw["spec"].get("containers") or ())
+    container = options.container or (containers[0]["name"] if len(containers) == 1 else "")
+    return log_text(raw["metadata"].get("annotations") or {}, container)
 
 
 def _decisions_words(words: VerbParser) -> None:
