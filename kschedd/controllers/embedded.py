@@ -4,6 +4,7 @@ The daemon runs each controller in its own actor; simulations run them in this o
 """
 
 from kschedd.controllers.api_services import APIServiceAvailability
+from kschedd.controllers.autoscaling.autoscalers import Autoscalers
 from kschedd.controllers.disruption import Disruption
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.jobs.cronjobs import CronJobs
@@ -42,8 +43,9 @@ def embedded_controllers(
     """Return new controllers.
 
     `provision_delay_s` is the provisioning time for StorageClasses that do not specify one. With `served`, for a
-    cluster that clients use, workload controllers also record each pod that they create or delete, and Services have
-    endpoints. With `kubelet_version`, new nodes report addresses and the system information of such a kubelet.
+    cluster that clients use, workload controllers also record each pod that they create or delete, Services have
+    endpoints, and HorizontalPodAutoscalers scale. With `kubelet_version`, new nodes report addresses and the system
+    information of such a kubelet.
     """
     options = options or ControllerOptions()
     return [
@@ -62,7 +64,7 @@ def embedded_controllers(
         CronJobs(),
         Jobs(detailed_events=served),
         TTLAfterFinished(),
-        *([Endpoints()] if served else ()),
+        *([Endpoints(), Autoscalers()] if served else ()),
         Kubelets(kubelet_version),
         Disruption(),
         GarbageCollector(),

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import attrs
 
+from kschedd.controllers.autoscaling.autoscalers import Autoscalers
 from kschedd.controllers.copies import copy_of
 from kschedd.controllers.event_expiry import EventExpiry
 from kschedd.controllers.jobs.cronjobs import CronJobs
@@ -20,6 +21,7 @@ from kschedd.store.cluster_api import ClusterWriter, listed
 from kschedd.store.objects.log import Cursor, WatchEvent
 
 _ROUNDS = 100_000
+_PERIODIC = (Autoscalers, CronJobs, EventExpiry)  # controllers that always have a deadline
 
 _Inbox = tuple[Callable[[WatchEvent], bool] | None, list[WatchEvent]]
 """The condition on the events of an inbox, and its events."""
@@ -80,11 +82,11 @@ class ControllerRunner:
 
     @property
     def next_work(self) -> float | None:
-        """The earliest deadline of the controllers without CronJobs and the expiry of Events; or None."""
+        """The earliest deadline of the controllers whose work ends; or None."""
         others = [
             at
             for controller, at in zip(self._controllers, self._deadlines, strict=True)
-            if not isinstance(controller, CronJobs | EventExpiry)
+            if not isinstance(controller, _PERIODIC)
         ]
         return _finite(min(others, default=math.inf))
 
