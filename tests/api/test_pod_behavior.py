@@ -69,6 +69,13 @@ def test_the_default_applies_to_new_pods_without_annotations(store: Store) -> No
     }
 
 
+def test_hooks_and_tests_of_a_helm_chart_complete(store: Store) -> None:
+    hook = {"helm.sh/hook": "test"}
+    assert added(store, pod("a", restartPolicy="Never"), annotations=hook)["run-seconds"] == "5"
+    assert "run-seconds" not in added(store, pod("b"), annotations=hook)
+    assert "run-seconds" not in added(store, pod("c", restartPolicy="Never"))
+
+
 def test_an_explicit_grace_period_and_a_pre_stop_hook_hold(store: Store) -> None:
     assert "termination-seconds" not in added(store, pod("a", terminationGracePeriodSeconds=60))
     assert "termination-seconds" in added(store, pod("b", terminationGracePeriodSeconds=30))

@@ -26,6 +26,7 @@ Raw = Mapping[str, Any]
 BEHAVIOR: Final = "SimulatedBehavior"
 API_VERSION: Final = "kschedd.io/v1alpha1"
 NONE: Final = "none"
+_HELM_HOOK: Final = "helm.sh/hook"
 _DEFAULT_GRACE_S: Final = 30
 _FIELDS: Final = {"finish-jobs": "finish_jobs_s", "start": "start_s", "terminate": "terminate_s"}
 _RUN: Final = ("run-seconds", "exit-code", "out-of-memory", "image-pull")
@@ -36,8 +37,9 @@ _NOTHING: Final[Mapping[str, str]] = {}
 class PodBehavior:
     """The cluster's default behavior of new pods; None means that nothing is added.
 
-    `finish_jobs_s`: time after which the containers of a Job's pod succeed. `start_s`: time to create a pod's
-    containers. `terminate_s`: time in which a pod with the default grace period and without preStop hooks ends.
+    `finish_jobs_s`: time after which the containers of a Job's pod, or of a Helm hook, succeed. `start_s`: time to
+    create a pod's containers. `terminate_s`: time in which a pod with the default grace period and without preStop
+    hooks ends.
     """
 
     finish_jobs_s: float | None = None
@@ -75,7 +77,7 @@ def added_annotations(
     default: PodBehavior, behaviors: Sequence[Object], meta: Raw, labels: Mapping[str, str], spec: PodSpec
 ) -> Mapping[str, str]:
     """Return the annotations to add to a new pod with this metadata."""
-    if not behaviors and not default.start_s and default.terminate_s is None and not _is_of_job(meta):
+    if not behaviors and not default.start_s and default.terminate_s is None and not _is_task(meta, spec):
         return _NOTHING  # most pods
     added: dict[str, str] = {}
     own = meta.get("annotations") or _NOTHING
@@ -96,7 +98,7 @@ def _default(default: PodBehavior, stated: Iterable[str], meta: Raw, spec: PodSp
     added: dict[str, str] = {}
     if default.start_s and "startup-seconds" not in settings:
         added["startup-seconds"] = _seconds(default.start_s)
-    if default.finish_jobs_s is not None and settings.isdisjoint(_RUN) and _is_of_job(meta):
+    if default.finish_jobs_s is not None and settings.isdisjoint(_RUN) and _is_task(meta, spec):
         added["run-seconds"] = _seconds(default.finish_jobs_s)
     if default.terminate_s is not None and "termination-seconds" not in settings and _ends_by_default(spec):
         added["termination-seconds"] = _seconds(default.terminate_s)
@@ -107,7 +109,10 @@ def _seconds(value: float) -> str:
     return str(int(value)) if value == int(value) else str(value)
 
 
-def _is_of_job(meta: Raw) -> bool:
+def _is_task(meta: Raw, spec: PodSpec) -> bool:
+    """Return whether the pod belongs to a Job, or is a hook or a test of a Helm chart."""
+    if _HELM_HOOK in (meta.get("annotations") or _NOTHING) and spec.raw.get("restartPolicy") in ("Never", "OnFailure"):
+        return True
     owners = meta.get("ownerReferences") or ()
     return any(each.get("controller") and each.get("kind") == "Job" for each in owners)
 
