@@ -37,7 +37,6 @@ TESTED_BY: Final = {
     "queue/entry": "queue/test_scheduling_queue queue/test_groups",
     "queue/gating": "queue/test_scheduling_queue queue/test_groups",
     "queue/hints": "queue/test_scheduling_queue queue/test_unschedulable",
-    "queue/operations": "actors/test_queue scheduling/test_reconfigure scheduling/test_driver",
     "queue/scheduling_queue": "queue/test_scheduling_queue queue/test_groups",
     "queue/snapshot": "queue/test_scheduling_queue queue/test_groups",
     "queue/unschedulable": "queue/test_scheduling_queue queue/test_groups queue/test_unschedulable",

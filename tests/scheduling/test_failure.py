@@ -7,9 +7,16 @@ import attrs
 import pytest
 
 from kschedd.api.pods import Pod
+from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.framework.writes import Delete, MergePatch
 from kschedd.queue.entry import NO_PLUGINS, QueuedPod
-from kschedd.scheduling.failure import FailedAttempt, failure_status
+from kschedd.scheduling.failure import (
+    FailedAttempt,
+    failed_after_permit,
+    failed_on_one_node,
+    failure_status,
+    stamped,
+)
 from tests.scheduling.driven import NOW, Driven, node, pod
 
 AT, EARLIER = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
@@ -82,3 +89,62 @@ def test_a_claim_is_deallocated_before_the_status_is_written_and_victims_are_evi
     effects = driven.driver.take_effects()
     assert [getattr(write, "kind", "") for write in effects.writes] == ["ResourceClaim", "Pod"]
     assert [eviction.writes for eviction in effects.evictions] == [(victim,)]
+
+
+def _facts(failed: FailedAttempt) -> tuple[Any, ...]:
+    return failed.reason, failed.message, failed.unschedulable_plugins, failed.pending_plugins, failed.nominated_node
+
+
+FIT = frozenset({"Fit"})
+
+
+@pytest.mark.parametrize(
+    ("status", "facts"),
+    [
+        pytest.param(
+            unschedulable("b", "a").by("Fit"),
+            ("Unschedulable", "0/1 nodes are available: 1 a, 1 b.", FIT, NO_PLUGINS, ""),
+            id="a-rejection-names-its-plugin",
+        ),
+        pytest.param(
+            unschedulable(), ("Unschedulable", "0/1 nodes are available:", NO_PLUGINS, NO_PLUGINS, ""), id="or-none"
+        ),
+        pytest.param(
+            Status(Code.PENDING, ("wait",)).by("Fit"),
+            ("Unschedulable", "0/1 nodes are available: 1 wait.", NO_PLUGINS, FIT, ""),
+            id="a-pending-plugin-is-named-as-pending",
+        ),
+        pytest.param(
+            error("boom").by("Fit"), ("SchedulerError", "boom", NO_PLUGINS, NO_PLUGINS, ""), id="an-error-names-none"
+        ),
+    ],
+)
+def test_a_failure_on_the_selected_node(status: Status, facts: tuple[Any, ...]) -> None:
+    entry = QueuedPod(Pod.from_raw({"kind": "Pod", "metadata": {"name": "p"}, "spec": {}}), "default/p", 0)
+    failed = failed_on_one_node(entry, status)
+    assert failed.entry is entry
+    assert _facts(failed) == facts
+    after = failed_after_permit(entry, status)
+    assert (after.reason, after.message) == (facts[0], status.message)
+    assert _facts(after)[2:] == (NO_PLUGINS, NO_PLUGINS, "")
+    assert not failed.evicts
+
+
+def test_new_conditions_get_the_time_and_others_keep_theirs() -> None:
+    seen = Pod.from_raw({"kind": "Pod", "metadata": {"name": "p"}, "spec": {}, "status": {"conditions": [READY]}})
+    new, dated = {"type": "New"}, {"type": "Dated", "lastTransitionTime": EARLIER}
+    status = {"phase": "Pending", "conditions": [READY, new, dated]}
+    victim, nomination = (
+        Delete("Pod", "d", "p", "u"),
+        MergePatch("Pod", "d", "p", {"status": {"nominatedNodeName": ""}}),
+    )
+    whole = MergePatch("Pod", "d", "p", {"metadata": {"uid": "u"}, "status": status}, "status", seen=seen)
+    writes = stamped([victim, nomination, whole, attrs.evolve(whole, seen=None)], AT)
+    assert writes[:2] == (victim, nomination)
+    conditions = [{"lastTransitionTime": AT, **new}, dated]
+    for write, first in zip(writes[2:], (READY, {"lastTransitionTime": AT, **READY}), strict=True):
+        assert isinstance(write, MergePatch)
+        assert write.patch == {
+            "metadata": {"uid": "u"},
+            "status": {"phase": "Pending", "conditions": [first, *conditions]},
+        }
