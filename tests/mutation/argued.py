@@ -29,6 +29,16 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'self._registered_for[kind] = known' becomes 'pass'",
         ): _SPEED,
     },
+    "scheduling/preemption/row_pods": {
+        ("NOT_STARTED: Final = (1 << 63) - 1", "'1' becomes '2'"): "Every start time is less than both.",
+        ("_NEVER: Final = -1", "'1' becomes '2'"): "Every stamp is greater than both.",
+        (
+            "if not priorities or priorities[0] < priority:",
+            "'not priorities or priorities[0] < priority' becomes '(not priorities)'",
+        ): _SPEED,
+        ("self._at: Ints = np.zeros(0, dtype=np.int64)", "'0' becomes '1'"): _UNUSED,
+        ("self._at[stale] = versions.now", "'self._at[stale] = versions.now' becomes 'pass'"): _SPEED,
+    },
     "scheduling/preemption/candidates": {
         ("_MOST_AT_ONCE = 32", "'32' becomes '33'"): _SPEED,
         ("columns.in_use = True", "'True' becomes 'False'"): _SPEED,

@@ -77,3 +77,11 @@ def test_equal_pods_that_have_not_started(in_order: bool, expected: str) -> None
         pod("g", 0, 2, None),
     ]
     assert "".join(each.name for each in RowPods.of(pods, in_order).pods) == expected
+
+
+def test_two_pods_that_have_not_started_change_places_before_1_37() -> None:
+    pods = [pod("a", 0, 0, None), pod("b", 0, 0, None), pod("c", 0, 0, 1)]
+    assert ["".join(each.name for each in RowPods.of(pods, in_order).pods) for in_order in (True, False)] == [
+        "cab",
+        "cba",
+    ]
