@@ -73,6 +73,16 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'self._selectors.of(pod) if self._defaults[HARD] else None' becomes '(self._selectors.of(pod))'",
         ): _SPEED,
     },
+    "plugins/resources/noderesourcesbalancedallocation": {
+        ("seen += counts", "'seen += counts' becomes 'seen -= counts'"): "Only zero differs from other numbers.",
+        ("_as_in_1_18: bool = False", "'False' becomes 'True'"): _UNUSED,
+    },
+    "plugins/resources/noderesourcesfit": {
+        (
+            "if len(self._wants) >= _MOST_SHAPES:",
+            "'len(self._wants) >= _MOST_SHAPES' becomes '(len(self._wants) > _MOST_SHAPES)'",
+        ): "The bound may be one larger.",
+    },
     "plugins/nodename": {
         ("wanted = table.row_of.get(pod.node_name, -1)", "'1' becomes '2'"): "No row has a negative number.",
     },

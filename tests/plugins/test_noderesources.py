@@ -18,6 +18,7 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.loading.load import default_config
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint, piecewise_linear
 from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.devices.dra_manager import DRAManager
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, ClusterEvent, EventResource
 from kschedd.framework.handle import Handle
@@ -313,6 +314,36 @@ def compare_balance(cluster: SchedulerCache, incoming: Pod, names: tuple[str, ..
         assert score == (0 if best_effort else plain_balance(names, incoming, where, table.pods[row]))
 
 
+@pytest.mark.parametrize(
+    ("requests", "score"),
+    [
+        pytest.param({"cpu": "2", "memory": "2Gi"}, 100, id="even"),
+        pytest.param({"cpu": "4"}, 50, id="one-full-and-one-empty"),
+        pytest.param({"cpu": "1", "memory": "3Gi"}, 75, id="in-between"),
+    ],
+)
+def test_the_balance_of_a_node_is_100_less_half_of_the_difference(requests: dict[str, str], score: int) -> None:
+    cluster = SchedulerCache()
+    for name in "ab":
+        cluster.put(node(name, cpu="4", memory="4Gi"))
+    scores = balanced(("cpu", "memory")).score_rows(
+        CycleState(), pod("p", requests), cluster.table, cluster.table.order
+    )
+    assert scores.tolist() == [score, score]
+
+
+@pytest.mark.parametrize("provided", [False, True])
+def test_devices_are_counted_by_a_rule(provided: bool) -> None:
+    handle = Handle(SchedulerCache(), rules=attrs.evolve(V1_34.default_rules, extended_resources=provided))
+    args = NodeResourcesBalancedAllocationArgs()
+    plugins = (
+        NodeResourcesBalancedAllocation.from_args(args, handle),
+        NodeResourcesFit.from_args(NodeResourcesFitArgs(), handle),
+    )
+    for plugin in plugins:
+        assert plugin._devices is (handle.shared(DRAManager) if provided else None)
+
+
 @settings(max_examples=25, deadline=None)
 @given(clusters(), requests, st.integers(1, 4))
 def test_by_1_36_the_change_of_the_balance_counts(cluster: SchedulerCache, requests: dict[str, str], many: int) -> None:
@@ -378,6 +409,8 @@ def test_a_placement_is_scored_by_its_utilization(group: list[Any], there: list[
     plugin = fit(scoring_strategy=ScoringStrategy("LeastAllocated", weights, ()))
     pods = [pod(f"g{number}", {"memory": "0", **requests}) for number, requests in enumerate(group)]
     placed = PlacedPods(Placement("all", cluster.table.order), pods)
+    nothing = fit(scoring_strategy=ScoringStrategy("LeastAllocated", (ResourceWeight("example.com/nowhere"),), ()))
+    assert nothing._placement_score(placed, cluster.table) == 0
     [found] = plugin.score_placements(
         Object.from_raw({"kind": "PodGroup", "metadata": {"name": "g"}}), [placed], cluster.table
     )

@@ -4,7 +4,7 @@ import pytest
 
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Delete, MergePatch, Write
-from kschedd.scheduling.preemption.eviction import evict
+from kschedd.scheduling.preemption.eviction import EvictionOutcome, WrittenPod, evict
 
 
 def clear(name: str) -> MergePatch:
@@ -72,3 +72,23 @@ def test_another_pod_of_the_name_is_not_the_victim() -> None:
 def test_a_preemption_whose_victims_were_all_gone(gone_fails: bool, requeued: bool) -> None:
     failure = evict(victim("p"), lambda _: error("not found"), lambda *_: None, gone_fails=gone_fails)
     assert (failure is not None) is requeued
+
+
+def test_a_victim_that_was_gone_before_its_condition_is_not_deleted() -> None:
+    tell, delete = victim("p")
+    outcome = EvictionOutcome()
+    assert outcome.failure is None
+    outcome.note(tell, error("not found"), True)
+    assert (outcome.wants(tell), outcome.wants(victim("q")[1]), outcome.wants(delete)) == (True, True, False)
+    assert outcome.failure == error("all victims were gone already")
+    outcome.note(victim("q")[1], None, False)
+    assert outcome.failure is None, "the end of the other victim wakes the preemptor"
+
+
+def test_the_pod_of_a_write_is_looked_up_by_name_and_uid() -> None:
+    tell, delete = victim("p")
+    anybody = MergePatch("Pod", "a", "p", {"status": {}}, "status")
+    written = [EvictionOutcome.asks_about(write) for write in (tell, delete, anybody)]
+    assert written == [WrittenPod("a", "p", "u-p"), WrittenPod("a", "p", "u-p"), WrittenPod("a", "p", "")]
+    gone = [[pod is not None and pod.is_gone(now) for now in ("u-p", "u-q", None)] for pod in written]
+    assert gone == [[False, True, True], [False, True, True], [False, False, True]]
