@@ -1,4 +1,4 @@
-"""ComponentStatuses, which are deprecated: a component of this process is healthy as long as the process responds.
+"""The resource componentstatuses, which is deprecated.
 
 Source: Kubernetes v1.34, pkg/registry/core/componentstatus.
 """
@@ -11,8 +11,8 @@ from kschedd.apiserver.codec.status import StatusError
 from kschedd.apiserver.requests import ApiCall
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
+from kschedd.service.operations.components import component_statuses as listed_statuses
 
-_COMPONENTS: Final = ("controller-manager", "scheduler")
 _DEPRECATED: Final = "v1 ComponentStatus is deprecated in v1.19+"
 
 
@@ -21,7 +21,7 @@ def component_statuses(face: FaceServices, call: ApiCall) -> HttpResponse:
 
     wanted = call.target.name
     form = wanted_form(call.headers.get("accept", ""), single=bool(wanted))
-    found = [_component(name) for name in _COMPONENTS if wanted in ("", name)]
+    found = [each.raw for each in listed_statuses() if wanted in ("", each.name)]
     headers = warning_headers((_DEPRECATED,))
     if wanted and not found:
         details = {"name": wanted, "kind": "componentstatuses"}
@@ -32,8 +32,3 @@ def component_statuses(face: FaceServices, call: ApiCall) -> HttpResponse:
         return json_response(found[0], form=form, headers=headers)
     listed = {"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": found}
     return json_response(listed, form=form, headers=headers)
-
-
-def _component(name: str) -> dict[str, object]:
-    condition = {"type": "Healthy", "status": "True", "message": "ok"}
-    return {"kind": "ComponentStatus", "apiVersion": "v1", "metadata": {"name": name}, "conditions": [condition]}

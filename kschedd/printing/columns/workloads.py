@@ -137,6 +137,12 @@ def _node_selector(raw: Raw, around: RowContext) -> str:
     return labels_text(spec(template_of(raw)).get("nodeSelector"))
 
 
+def _healthy(raw: Raw) -> Raw:
+    """Return the condition Healthy of a ComponentStatus."""
+    found: Raw = next((each for each in raw.get("conditions") or () if each.get("type") == "Healthy"), {})
+    return found
+
+
 def _quota(part: str) -> Cell:
     def cell(quota: Raw, around: RowContext) -> str:
         hard, used = (
@@ -303,4 +309,9 @@ WORKLOADS: Mapping[str, Cells] = {
         "Replicas": lambda raw, around: status(raw).get("currentReplicas") or 0,
     },
     "Lease": {"Holder": field(spec, "holderIdentity")},
+    "ComponentStatus": {
+        "Status": lambda raw, around: "Healthy" if _healthy(raw).get("status") == "True" else "Unhealthy",
+        "Message": lambda raw, around: _healthy(raw).get("message") or "",
+        "Error": lambda raw, around: _healthy(raw).get("error") or "",
+    },
 }

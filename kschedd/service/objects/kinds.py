@@ -6,18 +6,19 @@ from kschedd.api.text.similar import quoted, similar_names
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import KindAnswer
+from kschedd.service.operations.components import COMPONENT_STATUS
 from kschedd.service.table import Call
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.custom_resources.kinds import defined_kind, definitions
 
 
 def custom_kinds(store: ClusterReader) -> list[Kind]:
-    """Return the kinds of custom resources: kinds with a definition, and kinds without one that have objects."""
+    """Return the kinds that are not built in: with a definition, or without one but with objects; ComponentStatus."""
     found = {kind.name: kind for kind in map(defined_kind, definitions(store))}
     for name in store.kinds():
         if name not in BY_NAME and name not in found:
             found[name] = kind_of(store.list(name)[0].raw)
-    return list(found.values())
+    return [*found.values(), COMPONENT_STATUS]
 
 
 def find_kind(store: ClusterReader, word: str) -> Kind:

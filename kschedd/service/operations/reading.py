@@ -15,6 +15,7 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.api.schemas.field_labels import check_field_selector
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.operations.components import COMPONENT_STATUS, component_statuses
 from kschedd.service.operations.recorded_events import EVENT, recorded_event, with_recorded_events
 from kschedd.service.operations.versions import converted
 from kschedd.service.request import ReadOptions, Request
@@ -48,6 +49,11 @@ async def get(cluster: ClusterBackend, request: Request) -> Object:
             raise StillToCome(wanted, store.version)
         return store.get(request.kind, request.namespace, request.name)
 
+    if request.kind == COMPONENT_STATUS.name:
+        status = next((each for each in component_statuses() if each.name == request.name), None)
+        if status is None:
+            raise NotFound(request.kind, request.name)
+        return status
     try:
         return await cluster.store.do(find)
     except NotFound:
@@ -74,6 +80,8 @@ async def list_objects(cluster: ClusterBackend, request: Request, turns: Turns, 
         return store.present(request.kind, namespace), store.version
 
     present, version = await cluster.store.do(read)
+    if request.kind == COMPONENT_STATUS.name:
+        present = [component_statuses()]
     if request.kind == EVENT:
         named = () if options.fields is None else options.fields.requirements
         pod = next((each.value for each in named if each.path == "involvedObject.name" and each.equal), None)
