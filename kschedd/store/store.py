@@ -40,7 +40,7 @@ from kschedd.registry.validation_update import validate_version
 from kschedd.store import eviction
 from kschedd.store.admission.chain import Admission
 from kschedd.store.admission.request import REVIEWING, RequestAdmission
-from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
+from kschedd.store.admission_plugins.attributes import Attributes, SubresourceOf, UserInfo
 from kschedd.store.authorization.bootstrap import bootstrap_policy
 from kschedd.store.authorization.judge import RBAC_KINDS, RbacJudge
 from kschedd.store.awaited import LongEvaluation, WebhookAnswers, WebhookCall, WebhooksNeeded
@@ -490,7 +490,7 @@ class Store(KeptStore):
         attributes = Attributes("CREATE", "Pod", pod.namespace, pod.name, subresource)
         meta = {"name": pod.name, "namespace": pod.namespace}
         new = {"apiVersion": api_kind[0], "kind": api_kind[1], "metadata": meta, **fields}
-        self._admission.validate_whole(attributes, new, pod.raw, dry_run=dry_run, api_kind=api_kind)
+        self._admission.validate_whole(attributes, new, None, dry_run=dry_run, of=SubresourceOf(*api_kind, pod.raw))
 
     def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
         """Bind each pod independently.

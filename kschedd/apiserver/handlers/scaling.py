@@ -15,8 +15,8 @@ from kschedd.apiserver.handlers.writing import check_options, patch_request, rea
 from kschedd.apiserver.requests import ApiCall
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
-from kschedd.service.operations.scaling import BUILT_IN, paths_of, scale_of
 from kschedd.service.request import Request
+from kschedd.store.creating.scales import BUILT_IN, paths_of, scale_of
 from kschedd.store.custom_resources.scale import integer_at
 
 _SCALE = ("autoscaling/v1", "Scale", "autoscaling")

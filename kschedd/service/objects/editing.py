@@ -19,9 +19,9 @@ from kschedd.api.unsupported import newly_unsupported
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.objects.kinds import find_kind, resolve_namespace
-from kschedd.service.operations.scaling import paths_of
 from kschedd.service.request import DeleteOptions, PatchBody, Request, Response, WriteOptions
 from kschedd.store.cluster_api import ClusterReader
+from kschedd.store.creating.scales import paths_of
 from kschedd.store.custom_resources.scale import integer_at
 from kschedd.store.deletion import Propagation
 from kschedd.store.managing import without_entries

@@ -8,67 +8,19 @@ Raises: ApiError.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.objects import Object, Raw
+from kschedd.api.objects import Raw
 from kschedd.api.schemas.fields import invalid
-from kschedd.printing.columns.workloads import selector_text
 from kschedd.service.operations.writing import check_name, decoded, placed
 from kschedd.service.request import PatchBody, Request, Response
-from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.creating.scales import BUILT_IN, paths_of, scale_of
 from kschedd.store.creating.updates import check_preconditions, check_resource_version
-from kschedd.store.custom_resources.kinds import definition_of, version_of
-from kschedd.store.custom_resources.scale import (
-    SCALABLE,
-    NoScale,
-    ScalePaths,
-    integer_at,
-    scale_paths,
-    text_at,
-    with_integer,
-)
+from kschedd.store.custom_resources.scale import ScalePaths, with_integer
 from kschedd.store.errors import BadRequest, InvalidScale
 from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patches.patching import check_patch_options, patched
 
-BUILT_IN: Final = ScalePaths()
 _NOT_SET: Final = -(2**31)  # value of replicas that a patch does not set
-
-
-def paths_of(store: ClusterReader, obj: Object, api_version: str = "") -> ScalePaths:
-    """Return the field paths of an object's scale.
-
-    Raises NoScale if the kind, or its definition, has no scale subresource.
-    """
-    if store.kind_of(obj.raw).known:
-        if obj.kind not in SCALABLE:
-            raise NoScale(obj.kind)
-        return BUILT_IN
-    definition = definition_of(store, obj.raw)
-    version = api_version or str(obj.raw.get("apiVersion"))
-    paths = None if definition is None else scale_paths(version_of(definition, version))
-    if paths is None:
-        raise NoScale(obj.kind)
-    return paths
-
-
-def scale_of(obj: Object, paths: ScalePaths, unset: int = 0) -> dict[str, Any]:
-    """Return the Scale of an object; `unset` is the number of replicas if the object has no such field.
-
-    Raises ScaleUnreadable.
-    """
-    meta = {
-        field: obj.metadata[field]
-        for field in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-        if field in obj.metadata
-    }
-    wanted, there = (integer_at(obj.raw, path) for path in (paths.replicas, paths.status_replicas))
-    if wanted is None:
-        wanted = unset
-    selector = text_at(obj.raw, paths.selector)
-    if paths is BUILT_IN and (stated := selector_text(obj.spec.get("selector"))) != "<none>":
-        selector = stated
-    status = {"replicas": there or 0, **({"selector": selector} if selector else {})}
-    shown = {"replicas": wanted} if wanted else {}
-    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": shown, "status": status}
 
 
 def scale(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:

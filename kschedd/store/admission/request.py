@@ -14,7 +14,7 @@ import attrs
 
 from kschedd.api.objects import Raw
 from kschedd.store.admission.chain import NAMESPACE_LIFECYCLE, Admission
-from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
+from kschedd.store.admission_plugins.attributes import Attributes, SubresourceOf, UserInfo
 from kschedd.store.admission_plugins.resourcequota import QUOTA, Charge
 from kschedd.store.authorization.escalation import check_escalation
 from kschedd.store.authorization.judge import RBAC_KINDS
@@ -136,16 +136,16 @@ class RequestAdmission:
         old: Raw | None,
         *,
         dry_run: bool,
-        api_kind: tuple[str, str] | None = None,
+        of: SubresourceOf | None = None,
     ) -> None:
         """Raise ApiError if a plugin from a plugin file, or an admission policy, rejects the write.
 
-        `api_kind` is the API version and the kind of `new` if they are those of a subresource.
+        `of` is given if `new` has the kind of a subresource.
         """
         if not attributes.subresource:
             self.chain.validate_whole(attributes, new, old)
         if self.validates:
-            self._review().validate(attributes, new, old, self.user, self._access(), dry_run=dry_run, api_kind=api_kind)
+            self._review().validate(attributes, new, old, self.user, self._access(), dry_run=dry_run, of=of)
 
     def mutated(
         self,
@@ -154,12 +154,13 @@ class RequestAdmission:
         old: Raw | None,
         dry_run: bool,
         admit: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+        of: SubresourceOf | None = None,
     ) -> Raw:
         """Return the object, in stored form, after all mutating policies; called only if `mutates`.
 
         `admit` returns an object after the in-tree plugins, which run again if a policy changes the object.
         """
-        return self._review().mutated(attributes, new, old, self.user, dry_run, admit, self._access())
+        return self._review().mutated(attributes, new, old, self.user, dry_run, admit, self._access(), of)
 
     def charges(self, attributes: Attributes, new: Raw, old: Raw | None) -> Sequence[Charge]:
         """Return the quotas that count the object, each with its usage including this request. Raises Forbidden."""

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 import attrs
 
 from kschedd.store.admission.chain import Admission
-from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
+from kschedd.store.admission_plugins.attributes import Attributes, SubresourceOf, UserInfo
 from kschedd.store.policies import mutating, validating
 from kschedd.store.policies.params import PolicyCluster
 from kschedd.store.policies.reviewed import CLUSTER_USER, Reviewed, ReviewedResource
@@ -48,12 +48,13 @@ class Reviewing:
         dry_run: bool,
         admit: Callable[[dict[str, Any]], dict[str, Any]],
         access: HookAccess,
+        of: SubresourceOf | None = None,
     ) -> Raw:
         """Return the object after mutating admission; `admit` runs the in-tree plugins again on a changed object."""
         meta = new["metadata"]
         generated = attributes.creates and meta.get("generateName") and attributes.generated
         if not generated:
-            return self._mutated(self._reviewed(attributes, new, old, user, dry_run), admit, access)
+            return self._mutated(self._reviewed(attributes, new, old, user, dry_run, of), admit, access)
         # The name of a new object is generated after mutating admission.
         unnamed = {**new, "metadata": {field: value for field, value in meta.items() if field != "name"}}
         reviewed = attrs.evolve(self._reviewed(attributes, unnamed, old, user, dry_run), name="")
@@ -99,14 +100,10 @@ class Reviewing:
         access: HookAccess,
         *,
         dry_run: bool,
-        api_kind: tuple[str, str] | None,
+        of: SubresourceOf | None,
     ) -> None:
         """Raise PolicyDenied, WebhookDenied or WebhookFailed if a policy or webhook rejects the write."""
-        present = old if api_kind is not None else None
-        reviewed = self._reviewed(attributes, new, old, user, dry_run, present)
-        if api_kind is not None:
-            group, _, version = api_kind[0].rpartition("/")
-            reviewed = reviewed.with_kind(ReviewedResource(group, version, reviewed.resource.plural, api_kind[1]))
+        reviewed = self._reviewed(attributes, new, old, user, dry_run, of)
         if new is None and self._enabled["MutatingAdmissionWebhook"] and not _is_configuration(reviewed):
             self._webhooks.mutated(reviewed, access, set(), set(), None)
         if self._enabled[validating.POLICY] and not _is_policy(reviewed):
@@ -121,19 +118,24 @@ class Reviewing:
         old: Raw | None,
         user: UserInfo | None,
         dry_run: bool,
-        present: Raw | None = None,
+        of: SubresourceOf | None = None,
     ) -> Reviewed:
         """Return the write as policies see it: a new object has no resourceVersion yet.
 
-        `present` is the object that has the subresource, if `new` has the kind of the subresource.
+        `of` is given if `new` has the kind of a subresource.
         """
         if new is not None and attributes.creates and "resourceVersion" in new["metadata"]:
             meta = {field: value for field, value in new["metadata"].items() if field != "resourceVersion"}
             new = {**new, "metadata": meta}
-        of = present or new or old
-        assert of is not None, "a write has a new or an old object"
+        present = of.present if of is not None else new or old
+        assert present is not None, "a write has a new or an old object"
         old = None if attributes.creates else old
-        return Reviewed.of(attributes, self._cluster.kind_of(of), of, new, old, user or CLUSTER_USER, dry_run)
+        kind = self._cluster.kind_of(present)
+        reviewed = Reviewed.of(attributes, kind, present, new, old, user or CLUSTER_USER, dry_run)
+        if of is None:
+            return reviewed
+        group, _, version = of.api_version.rpartition("/")
+        return reviewed.with_kind(ReviewedResource(group, version, reviewed.resource.plural, of.kind))
 
 
 class _Round(Generic[K]):

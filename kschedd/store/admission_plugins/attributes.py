@@ -39,6 +39,15 @@ class UserInfo:
         return User(self.name, self.groups, uid=self.uid, extra=self.extra, judged=self.judged)
 
 
+@attrs.frozen(eq=False)
+class SubresourceOf:
+    """The API version and the kind of a subresource such as Scale, and the object that has the subresource."""
+
+    api_version: str
+    kind: str
+    present: Raw
+
+
 @fast_frozen
 class Attributes:
     """A request. The object's name is used only in messages, because pods with an equal spec share one cached result.

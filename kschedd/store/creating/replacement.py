@@ -28,7 +28,7 @@ from kschedd.registry.validation import validate_updated
 from kschedd.registry.validation_times import status_meta_faults, times_validated
 from kschedd.registry.validation_update import validate_status_update
 from kschedd.store.admission.request import RequestAdmission
-from kschedd.store.admission_plugins.attributes import Attributes
+from kschedd.store.admission_plugins.attributes import Attributes, SubresourceOf
 from kschedd.store.creating import updates
 from kschedd.store.creating.cluster_rules import (
     check_size,
@@ -38,10 +38,13 @@ from kschedd.store.creating.cluster_rules import (
     with_addresses,
     with_names,
 )
+from kschedd.store.creating.scales import paths_of, scale_of_raw
 from kschedd.store.custom_resources import kinds as custom
+from kschedd.store.custom_resources.scale import with_integer
 from kschedd.store.errors import Invalid, Undecodable
 from kschedd.store.field_validation import accepted, checked_status, status_with_faults
 from kschedd.store.managing import MANAGED, Component, Managing, entries_after, unless_times_only, with_entries
+from kschedd.store.patches.merging import merge_patch
 from kschedd.store.prototypes.pod_strategy import PodStrategy, packed
 from kschedd.store.reader import StoreReader
 
@@ -88,8 +91,30 @@ class Replacement:
         if with_status and raw.get("status"):
             wanted = checked_status(old.kind, old.name, {**wanted, "status": raw["status"]})
         check_size(self._cluster, old.kind, old.name, len(packed(old.kind, old.name, wanted)))
-        self._admission.validate_whole(attributes, wanted, old.raw, dry_run=dry_run)
+        if subresource == "scale" and self._admission.validates:
+            new, before, of = self._scales(old, wanted)
+            self._admission.validate_whole(attributes, new, before, dry_run=dry_run, of=of)
+        else:
+            self._admission.validate_whole(attributes, wanted, old.raw, dry_run=dry_run)
         return wanted, requested
+
+    def _scales(self, old: Object, wanted: Raw) -> tuple[Raw, Raw, SubresourceOf]:
+        """Return the new and the old Scale of an object, for admission."""
+        paths = paths_of(self._cluster, old)
+        of = SubresourceOf("autoscaling/v1", "Scale", old.raw)
+        return scale_of_raw(wanted, paths), scale_of_raw(old.raw, paths), of
+
+    def _mutated_scale(
+        self, attributes: Attributes, old: Object, wanted: dict[str, Any], dry_run: bool
+    ) -> dict[str, Any]:
+        """Return an object with the replicas of its Scale after the mutating policies."""
+        new, before, of = self._scales(old, wanted)
+        changed = self._admission.mutated(attributes, new, before, dry_run, of=of)
+        if changed is new:
+            return wanted
+        replicas = (changed.get("spec") or {}).get("replicas") or 0
+        whole: dict[str, Any] = merge_patch(wanted, with_integer(paths_of(self._cluster, old).replicas, replicas))
+        return whole
 
     def managed(
         self, old: Object, wanted: dict[str, Any], requested: Raw, subresource: str, managing: Managing
@@ -147,7 +172,10 @@ class Replacement:
         cluster = self._cluster
         wanted = updates.merged_update(old, raw, subresource)
         if self._admission.mutates and not check_schema(wanted):
-            wanted = self._mutated(attributes, wanted, old.raw, dry_run)
+            if subresource == "scale":
+                wanted = self._mutated_scale(attributes, old, wanted, dry_run)
+            else:
+                wanted = self._mutated(attributes, wanted, old.raw, dry_run)
         given = raw.get("metadata") or _NOTHING
         if subresource in _KEEP_METADATA:
             given = {field: given[field] for field in ("uid",) if field in given}
