@@ -81,7 +81,9 @@ class Replacement:
         attributes = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
         self._admission.authorize(attributes, raw, old.raw)
         if old.kind not in BY_NAME:
-            raw = custom.as_defined(self._cluster, raw, old, subresource, self._admission.webhook_answers)
+            raw = custom.as_defined(
+                self._cluster, raw, old, subresource, self._admission.webhook_answers, self._admission.warn
+            )
         if subresource in updates.OF_STATUS:
             wanted = self._checked_status(old, raw, subresource)
             check_size(self._cluster, old.kind, old.name, len(packed(old.kind, old.name, wanted.get("status"))))

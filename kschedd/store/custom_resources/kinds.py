@@ -5,22 +5,22 @@ the scope and the names of the kind. The definition's structural schema defines 
 defaults. Raises: NoMatch, Invalid, Forbidden.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
 from kschedd.api.objects import Object
-from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.fields import FieldError, invalid
 from kschedd.api.schemas.kinds import KINDS, Kind, group_of, kind_of, name_in_group
 from kschedd.api.schemas.schema import NO_RULES
 from kschedd.api.text.similar import similar_names
 from kschedd.store.awaited import WebhookAnswers, evaluated
-from kschedd.store.custom_resources import validation_rules
 from kschedd.store.custom_resources.definition_names import is_established
 from kschedd.store.custom_resources.rule_kinds import definitions_by, spec_faults
 from kschedd.store.custom_resources.scale import scale_faults, scale_paths
 from kschedd.store.custom_resources.structural_schema import defaulted, pruned, structural_faults, value_faults
-from kschedd.store.custom_resources.validation_rules import definition_rule_faults, rule_faults
+from kschedd.store.custom_resources.validation_rules import definition_rule_faults, judged_rules
+from kschedd.store.custom_resources.validation_rules import has_rules as _schema_has_rules
 from kschedd.store.errors import Forbidden, Invalid, NoMatch
 
 Raw = Mapping[str, Any]
@@ -138,10 +138,24 @@ def _schema_faults(schema: Any, path: str) -> list[FieldError]:
     return structural_faults(schema, path) or list(definition_rule_faults(schema, path))
 
 
+_UNCHECKED: Final = invalid(
+    "<nil>",
+    None,
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation",
+)
+_BLOCKING: Final = ("Unsupported value", "Required value", "Too long", "Too many")
+
+
+def _blocks_rules(fault: FieldError) -> bool:
+    """Return whether rules are not evaluated because of this violation of the schema."""
+    return fault.why.startswith(_BLOCKING) or " in body must be of type " in fault.why
+
+
 def has_rules(definition: Object) -> bool:
     """Return whether a version of the definition has CEL rules."""
     versions = definition.spec.get("versions") or ()
-    return any(validation_rules.has_rules((each.get("schema") or {}).get("openAPIV3Schema")) for each in versions)
+    return any(_schema_has_rules((each.get("schema") or {}).get("openAPIV3Schema")) for each in versions)
 
 
 def by_schema(
@@ -151,25 +165,33 @@ def by_schema(
     subresource: str = "",
     features: frozenset[str] = NO_RULES,
     answers: WebhookAnswers | None = None,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Return a custom object with defaults and without unknown fields, according to its schema. Raises Invalid.
 
-    `old` is the previous object, for transition rules. Raises WebhooksNeeded if `answers` lacks the result of expensive
+    `old` is the previous object, for transition rules and for wrong values that stay; `warn` gets a message for each of
+    these. Raises WebhooksNeeded if `answers` lacks the result of expensive
     rules.
     """
     version = version_of(definition, str(raw.get("apiVersion") or ""))
     schema, scale = schema_of(version), scale_paths(version)
     made: dict[str, Any] = dict(raw) if schema is None else defaulted(schema, pruned(schema, raw))
-    faults = [] if schema is None else value_faults(schema, made)
+    before = () if old is None else (old.raw,)
+    faults = [] if schema is None else value_faults(schema, made, "", *before)
     if schema is not None and not faults and subresource != "status":
         faults = spec_faults(definition, made, None if old is None else old.raw)
     if scale is not None:
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
-    if schema is not None and not faults:  # rules may assume that the value is valid for the schema
-        before = () if old is None else (old.raw,)
-        judged = partial(rule_faults, schema, made, *before, shows_values="fields_of_1_35" in features)
+    if schema is not None and faults:
+        faults = [*faults, *([_UNCHECKED] if any(map(_blocks_rules, faults)) and _schema_has_rules(schema) else ())]
+    if schema is not None and _UNCHECKED not in faults:
+        judged = partial(judged_rules, schema, made, *before, shows_values="fields_of_1_35" in features)
         what = (DEFINITION, definition.name, str(definition.resource_version), subresource)
-        faults = evaluated(answers, what, {"object": made, "oldObject": None if old is None else old.raw}, judged)
+        names = {"object": made, "oldObject": None if old is None else old.raw}
+        violations, warnings = evaluated(answers, what, names, judged)
+        faults = [*faults, *violations]
+        for warning in warnings:
+            warn(warning)
     if faults:
         kind = str(raw.get("kind") or "")
         name = str((raw.get("metadata") or {}).get("name") or "")
@@ -230,6 +252,7 @@ def as_defined(
     old: Object | None,
     subresource: str,
     answers: WebhookAnswers | None = None,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> Raw:
     """Return the result of `by_schema`, or the object unchanged if its kind has no definition.
 
@@ -238,7 +261,7 @@ def as_defined(
     definition = definition_of(cluster, raw)
     if definition is None:
         return raw
-    made = by_schema(definition, raw, old, subresource, cluster.features, answers)
+    made = by_schema(definition, raw, old, subresource, cluster.features, answers, warn)
     if not subresource and has_status(version_of(definition, str(raw.get("apiVersion") or ""))):
         made.pop("status", None)
         if old is not None and "status" in old.raw:

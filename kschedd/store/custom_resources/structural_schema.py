@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kschedd.api.objects import Raw
 from kschedd.api.schemas.fields import FieldError, child, duplicate, forbidden, invalid, required, too_many, unsupported
+from kschedd.store.custom_resources.ratcheting import ABSENT, is_unchanged, key_of, keys_of, old_items
 
 _TYPES: Final = frozenset(("object", "array", "string", "integer", "number", "boolean"))
 _JUNCTORS: Final = ("allOf", "anyOf", "oneOf")
@@ -180,13 +181,15 @@ def defaulted(schema: Raw, value: Any) -> Any:
 # Validation
 
 
-def value_faults(schema: Raw, value: Any, path: str = "") -> list[FieldError]:
-    """Return the violations of the schema in this value."""
-    return list(_faults(schema, value, path))
+def value_faults(schema: Raw, value: Any, path: str = "", old: Any = ABSENT) -> list[FieldError]:
+    """Return the violations of the schema in this value, except in parts that equal those of the old value."""
+    return list(_faults(schema, value, path, old))
 
 
-def _faults(schema: Raw, value: Any, path: str) -> Iterator[FieldError]:
+def _faults(schema: Raw, value: Any, path: str, old: Any = ABSENT) -> Iterator[FieldError]:
     if value is None and schema.get("nullable"):
+        return
+    if old is not ABSENT and is_unchanged(schema, value, old):
         return
     kind = str(schema.get("type") or "")
     if schema.get(_INT_OR_STRING):
@@ -203,9 +206,9 @@ def _faults(schema: Raw, value: Any, path: str) -> Iterator[FieldError]:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield from _number_faults(schema, value, path)
     elif isinstance(value, list):
-        yield from _list_faults(schema, value, path)
+        yield from _list_faults(schema, value, path, old)
     elif isinstance(value, Mapping):
-        yield from _object_faults(schema, value, path)
+        yield from _object_faults(schema, value, path, old)
     yield from _junctor_faults(schema, value, path)
 
 
@@ -255,7 +258,7 @@ def _number_faults(schema: Raw, value: float, path: str) -> Iterator[FieldError]
         yield invalid(path, value, f"{path} in body should be a multiple of {step}")
 
 
-def _list_faults(schema: Raw, value: list[Any], path: str) -> Iterator[FieldError]:
+def _list_faults(schema: Raw, value: list[Any], path: str, old: Any) -> Iterator[FieldError]:
     least, most = schema.get("minItems"), schema.get("maxItems")
     if isinstance(most, int) and len(value) > most:
         yield too_many(path, len(value), most)
@@ -264,9 +267,11 @@ def _list_faults(schema: Raw, value: list[Any], path: str) -> Iterator[FieldErro
     items = schema.get("items")
     seen: set[str] = set()
     keys = schema.get("x-kubernetes-list-map-keys") or ()
+    before = old_items(schema, old)
     for place, each in enumerate(value):
         if isinstance(items, Mapping):
-            yield from _faults(items, each, f"{path}[{place}]")
+            was = before.get(key_of(each, keys_of(schema)), ABSENT) if before else ABSENT
+            yield from _faults(items, each, f"{path}[{place}]", was)
         if schema.get("x-kubernetes-list-type") in ("set", "map"):
             shown = {key: each.get(key) for key in keys} if keys and isinstance(each, Mapping) else each
             known_as = json.dumps(shown, sort_keys=True)
@@ -275,7 +280,7 @@ def _list_faults(schema: Raw, value: list[Any], path: str) -> Iterator[FieldErro
             seen.add(known_as)
 
 
-def _object_faults(schema: Raw, value: Raw, path: str) -> Iterator[FieldError]:
+def _object_faults(schema: Raw, value: Raw, path: str, old: Any) -> Iterator[FieldError]:
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     if isinstance(most, int) and len(value) > most:
         yield too_many(path, len(value), most)
@@ -285,13 +290,14 @@ def _object_faults(schema: Raw, value: Raw, path: str) -> Iterator[FieldError]:
         if name not in value:
             yield required(child(path, name))
     known, more = schema.get("properties") or _NOTHING, schema.get("additionalProperties")
+    then = old if isinstance(old, Mapping) else _NOTHING
     for name, inner in value.items():
         if isinstance(known.get(name), Mapping):
             if not path and name in _ROOT_FIELDS:
                 continue  # the API server validates these fields itself
-            yield from _faults(known[name], inner, child(path, name))
+            yield from _faults(known[name], inner, child(path, name), then.get(name, ABSENT))
         elif isinstance(more, Mapping):
-            yield from _faults(more, inner, child(path, name))
+            yield from _faults(more, inner, child(path, name), then.get(name, ABSENT))
 
 
 def _junctor_faults(schema: Raw, value: Any, path: str) -> Iterator[FieldError]:

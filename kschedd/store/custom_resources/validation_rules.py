@@ -7,8 +7,7 @@ compiled when their CustomResourceDefinition is written. A rule that does not co
 stored rule is effective.
 
 Source: Kubernetes v1.37, apiextensions-apiserver/pkg/apiserver/schema/cel (validation.go, compilation.go),
-pkg/apis/apiextensions/validation/validation.go. Not implemented: the estimated cost of a rule, and ratcheting, which
-accepts an old error in an unchanged value.
+pkg/apis/apiextensions/validation/validation.go. Not implemented: the estimated cost of a rule.
 Errors: none; violations are returned.
 """
 
@@ -21,6 +20,7 @@ import attrs
 
 from kschedd.api.schemas.fields import FieldError, child, duplicate, forbidden, invalid, required, unsupported
 from kschedd.cel.errors import CelCompileError, CelFailure
+from kschedd.store.custom_resources.ratcheting import ABSENT, is_unchanged, key_of, keys_of, old_items
 
 if TYPE_CHECKING:
     from kschedd.cel.program import Program
@@ -36,7 +36,6 @@ _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInva
 _LONGEST_MESSAGE: Final = 5 * 1024  # octets
 _MOST_COMPILED: Final = 1 << 10
 _SPENT: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
-_ABSENT: Final = object()
 _NO_FIELDS: Final[Raw] = {}
 
 
@@ -107,12 +106,20 @@ def _is_long(text: str) -> bool:
 # -- evaluation ------------------------------------------------------------------------------------------------------
 
 
-def rule_faults(schema: Raw, value: Any, old: Any = _ABSENT, *, shows_values: bool = True) -> list[FieldError]:
+def rule_faults(schema: Raw, value: Any, old: Any = ABSENT, *, shows_values: bool = True) -> list[FieldError]:
     """Return the violations of a schema's rules in an object; `old` is the previous object.
 
     With `shows_values`, messages contain the wrong value, as since 1.35; otherwise its type.
     """
-    return _Evaluation(shows_values).faults(schema, value, old)
+    return judged_rules(schema, value, old, shows_values=shows_values)[0]
+
+
+def judged_rules(
+    schema: Raw, value: Any, old: Any = ABSENT, *, shows_values: bool = True
+) -> tuple[list[FieldError], list[str]]:
+    """Return the violations as `rule_faults`, and warnings about the violations of unchanged values."""
+    evaluation = _Evaluation(shows_values)
+    return evaluation.faults(schema, value, old), evaluation.warnings
 
 
 class _Spent(Exception):
@@ -125,39 +132,60 @@ class _Evaluation:
 
     shows_values: bool
     budget: int = BUDGET
+    warnings: list[str] = attrs.field(factory=list)  # about violations in unchanged values
 
     def faults(self, schema: Raw, value: Any, old: Any) -> list[FieldError]:
         found: list[FieldError] = []
         try:
-            self._walk(schema, value, old, "", found, root=True)
+            self._walk(schema, value, old, "", found, unchanged=False, root=True)
         except _Spent:
             return found  # contains the reason
         return found
 
     def _walk(
-        self, schema: Raw, value: Any, old: Any, path: str, found: list[FieldError], *, root: bool = False
+        self,
+        schema: Raw,
+        value: Any,
+        old: Any,
+        path: str,
+        found: list[FieldError],
+        *,
+        unchanged: bool,
+        root: bool = False,
     ) -> None:
+        """Append the violations in a value. Without an old value, `unchanged` is that of the value around it."""
         if value is None:
             return
+        if old is not ABSENT:
+            unchanged = is_unchanged(schema, value, old)
         for rule in _rules(schema):
-            self._judge(rule, schema, value, old, path, root, found)
+            self._judge(rule, schema, value, old, path, root, found, unchanged)
         items = schema.get("items")
         if isinstance(value, list) and isinstance(items, Mapping):
-            before = _by_keys(schema, old)
-            keys = _keys(schema)
+            before = old_items(schema, old)
+            keys = keys_of(schema)
             for index, each in enumerate(value):
-                was = before.get(_key_of(each, keys), _ABSENT) if before else _ABSENT
-                self._walk(items, each, was, f"{path}[{index}]", found)
+                was = before.get(key_of(each, keys), ABSENT) if before else ABSENT
+                self._walk(items, each, was, f"{path}[{index}]", found, unchanged=unchanged)
         elif isinstance(value, Mapping):
             then = old if isinstance(old, Mapping) else _NO_FIELDS
             known, more = schema.get("properties") or _NO_FIELDS, schema.get("additionalProperties")
             for name, each in value.items():
                 inner = known.get(name, more)
                 if isinstance(inner, Mapping):
-                    self._walk(inner, each, then.get(name, _ABSENT), child(path, name), found)
+                    was = then.get(name, ABSENT)
+                    self._walk(inner, each, was, child(path, name), found, unchanged=unchanged)
 
     def _judge(
-        self, rule: Raw, schema: Raw, value: Any, old: Any, path: str, root: bool, found: list[FieldError]
+        self,
+        rule: Raw,
+        schema: Raw,
+        value: Any,
+        old: Any,
+        path: str,
+        root: bool,
+        found: list[FieldError],
+        unchanged: bool,
     ) -> None:
         """Append the violation of one rule. Raises _Spent."""
         here, shown = path or "<nil>", str(schema.get("type") or "")
@@ -165,7 +193,7 @@ class _Evaluation:
         if compiled.program is None:
             found.append(invalid(here, shown, f"rule compile error: {compiled.fault}"))
             return
-        absent = old is _ABSENT or old is None
+        absent = old is ABSENT or old is None
         if compiled.uses_old and absent and not rule.get("optionalOldSelf"):
             return
         stated = str(rule.get("message") or "").strip() or str(rule.get("rule") or "").strip()
@@ -188,7 +216,11 @@ class _Evaluation:
             return
         if answer is not True:
             message = self._message(compiled, rule, names, here, shown, found)
-            found.append(self._violation(rule, schema, value, path, message))
+            violation = self._violation(rule, schema, value, path, message)
+            if unchanged and not compiled.uses_old:
+                self.warnings.append(str(violation))
+            else:
+                found.append(violation)
 
     def _message(
         self, compiled: "CompiledRule", rule: Raw, names: Raw, here: str, shown: str, found: list[FieldError]
@@ -320,18 +352,3 @@ def _inner_schemas(schema: Raw) -> Iterator[tuple[str, Any]]:
         yield f"properties[{name}]", inner
     for field in ("items", "additionalProperties"):
         yield field, schema.get(field)
-
-
-def _keys(schema: Raw) -> Sequence[str]:
-    listed = schema.get("x-kubernetes-list-type") == "map"
-    return tuple(schema.get("x-kubernetes-list-map-keys") or ()) if listed else ()
-
-
-def _by_keys(schema: Raw, old: Any) -> dict[tuple[str, ...], Any]:
-    keys = _keys(schema)
-    return {_key_of(each, keys): each for each in old} if keys and isinstance(old, list) else {}
-
-
-def _key_of(item: Any, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of the key fields that identify an item of a list."""
-    return tuple(repr(item.get(key)) for key in keys) if isinstance(item, Mapping) else (repr(item),)
