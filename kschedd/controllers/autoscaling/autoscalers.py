@@ -29,6 +29,8 @@ Key = tuple[str, str]  # namespace, name
 _KIND: Final = "HorizontalPodAutoscaler"
 _PERIOD_S: Final = 15.0
 _SCALED: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"))
+_VERSION_1: Final = "autoscaling/v1"
+_PERCENT: Final = "targetCPUUtilizationPercentage"
 _DEFAULT_PERCENT: Final = 80
 
 
@@ -62,6 +64,8 @@ class Autoscalers:
         found = view.find(_KIND, namespace, name)
         if found is None:
             return []
+        if found.raw.get("apiVersion") == _VERSION_1:
+            return [_in_version_2(found)]  # the event of this write triggers the next examination
         self._due.set((namespace, name), now + _PERIOD_S)
         history = self._histories.setdefault((namespace, name), History())
         return _Sync(found, view, history, self._events, now).run()
@@ -69,6 +73,14 @@ class Autoscalers:
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Return no writes; the autoscaler is examined again after 15 s."""
         return []
+
+
+def _in_version_2(autoscaler: Object) -> Write:
+    """Return the patch that stores an autoscaler in version 2, whose status has metrics and conditions."""
+    percent = autoscaler.spec.get(_PERCENT) or _DEFAULT_PERCENT
+    target = {"type": "Utilization", "averageUtilization": percent}
+    metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    return patch_of(autoscaler, {"apiVersion": "autoscaling/v2", "spec": {_PERCENT: None, "metrics": metrics}})
 
 
 class _Sync:
@@ -162,12 +174,7 @@ class _Sync:
         return best
 
     def _stated_metrics(self) -> Sequence[Raw]:
-        spec = self._autoscaler.spec
-        if self._autoscaler.raw.get("apiVersion") != "autoscaling/v1":
-            return spec.get("metrics") or ()
-        percent = spec.get("targetCPUUtilizationPercentage") or _DEFAULT_PERCENT
-        target = {"type": "Utilization", "averageUtilization": percent}
-        return ({"type": "Resource", "resource": {"name": "cpu", "target": target}},)
+        return self._autoscaler.spec.get("metrics") or ()
 
     def _proposal(self, metric: Raw, pods: Sequence[Pod], current: int) -> tuple[Proposal, str]:
         kind = str(metric.get("type"))
@@ -221,14 +228,9 @@ class _Sync:
 
     def _done(self, status: dict[str, Any]) -> list[Write]:
         """Return the writes, with that of the status if it changes."""
-        if self._autoscaler.raw.get("apiVersion") == "autoscaling/v1":
-            of_cpu = (metric["resource"]["current"] for metric in self._metrics if "resource" in metric)
-            percent = next((value.get("averageUtilization") for value in of_cpu), None)
-            wanted = {**status, **({} if percent is None else {"currentCPUUtilizationPercentage": percent})}
-        else:
-            wanted = {**status, "conditions": self._conditions}
-            if self._metrics:
-                wanted["currentMetrics"] = self._metrics
+        wanted = {**status, "conditions": self._conditions}
+        if self._metrics:
+            wanted["currentMetrics"] = self._metrics
         present = self._autoscaler.status
         if any(present.get(name) != value for name, value in wanted.items()):
             self._writes.append(status_of(self._autoscaler, wanted))

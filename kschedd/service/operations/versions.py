@@ -116,7 +116,10 @@ def _autoscaler(raw: Raw, api_version: str) -> dict[str, Any]:
                 spec["targetCPUUtilizationPercentage"] = target.get("averageUtilization")
         status = dict(raw.get("status") or {})
         status.pop("conditions", None)
-        status.pop("currentMetrics", None)
+        for metric in status.pop("currentMetrics", None) or ():
+            found = metric.get("resource") or {}
+            if found.get("name") == "cpu" and "averageUtilization" in (found.get("current") or {}):
+                status["currentCPUUtilizationPercentage"] = found["current"]["averageUtilization"]
         status.setdefault("currentReplicas", 0)
         status.setdefault("desiredReplicas", 0)
         changed["status"] = status

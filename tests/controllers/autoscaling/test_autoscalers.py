@@ -8,6 +8,7 @@ from kschedd.api.conditions import condition
 from kschedd.controllers.autoscaling.autoscalers import Autoscalers
 from kschedd.controllers.autoscaling.limits import History
 from kschedd.controllers.workloads.replicasets import ReplicaSets
+from kschedd.service.operations.versions import converted
 from tests.controllers.workloads.clusters import WorkloadCluster
 
 USAGE = "kschedd.io/cpu-usage"
@@ -183,7 +184,10 @@ def test_an_autoscaler_of_version_1_scales_by_cpu() -> None:
     cluster.store.create(raw)
     cluster.advance(1)
     assert cluster.replicas == 3
-    assert cluster.get("HorizontalPodAutoscaler", "web").status["currentCPUUtilizationPercentage"] == 75
+    found = cluster.get("HorizontalPodAutoscaler", "web")
+    assert found.raw["apiVersion"] == "autoscaling/v2"
+    assert cluster.shown("ScalingActive")[:2] == ("True", "ValidMetricFound")
+    assert converted(found.raw, "autoscaling/v1")["status"]["currentCPUUtilizationPercentage"] == 75
 
 
 UP = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max"}
