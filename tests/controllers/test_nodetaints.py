@@ -90,3 +90,20 @@ def test_a_taint_added_in_between_is_not_lost() -> None:
     keys = [t["key"] for t in store.get("Node", "", "node-1").spec["taints"]]
     assert keys == ["dedicated", "node.kubernetes.io/disk-pressure"]
     assert write.patch["metadata"]["resourceVersion"] == str(created.resource_version)
+
+
+def test_only_a_taint_of_the_same_effect_is_the_taint_of_a_condition() -> None:
+    assert tainted({"metadata": {"name": "n"}}, AT) is None, "a node without conditions"
+    pressed = node(conditions={"DiskPressure": "True"})
+    evicting = taint("disk-pressure", "NoExecute")
+    added = tainted({**pressed, "spec": {"taints": [evicting]}}, AT)
+    assert added == [evicting, taint("disk-pressure", "NoSchedule")]
+
+
+def test_a_node_without_taints_has_no_empty_list_of_them() -> None:
+    store = Store(now=Clock())
+    raw = node(conditions={"DiskPressure": "False"})
+    created = store.create({**raw, "spec": {"taints": [taint("disk-pressure", "NoSchedule")]}})
+    watch = store.watch(None, created.resource_version - 1)
+    (write,) = NodeTaints().reconcile(watch.take(), store, 0)
+    assert write.patch["spec"] == {"taints": None}

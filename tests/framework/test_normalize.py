@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.framework.normalize import default_normalize
+from kschedd.framework.normalize import default_normalize, highest, lowest
 
 
 def _plain(scores: list[int], reverse: bool) -> list[int]:
@@ -31,3 +31,8 @@ def test_columns_are_normalized_as_one_by_one(scores: list[int], reverse: bool) 
 )
 def test_the_highest_raw_score_becomes_100(scores: list[int], reverse: bool, normalized: list[int]) -> None:
     assert default_normalize(np.array(scores, dtype=np.int64), reverse).tolist() == normalized
+
+
+def test_the_lowest_and_the_highest_score() -> None:
+    scores = np.array([3, -1, 7, 7, 0])
+    assert (lowest(scores), highest(scores)) == (-1, 7)

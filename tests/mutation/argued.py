@@ -83,6 +83,9 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'len(self._wants) >= _MOST_SHAPES' becomes '(len(self._wants) > _MOST_SHAPES)'",
         ): "The bound may be one larger.",
     },
+    "framework/normalize": {
+        ("most = highest(scores) if len(scores) else 0", "'0' becomes '1'"): "Without scores, both ways return none.",
+    },
     "plugins/nodename": {
         ("wanted = table.row_of.get(pod.node_name, -1)", "'1' becomes '2'"): "No row has a negative number.",
     },

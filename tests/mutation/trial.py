@@ -32,7 +32,6 @@ TESTED_BY: Final = {
     "cache/counts": "cache/test_counts cache/test_scheduler_cache",
     "cache/table": "cache/test_table cache/test_scheduler_cache",
     "controllers/nodes/node_health": "controllers/test_node_health controllers/test_nodelifecycle",
-    "scheduling/preemption/candidates": "scheduling/test_candidates scheduling/test_pod_groups_of_1_37",
     "queue/backoff": "queue/test_scheduling_queue queue/test_groups",
     "queue/entry": "queue/test_scheduling_queue queue/test_groups",
     "queue/gating": "queue/test_scheduling_queue queue/test_groups",
@@ -40,6 +39,9 @@ TESTED_BY: Final = {
     "queue/scheduling_queue": "queue/test_scheduling_queue queue/test_groups",
     "queue/snapshot": "queue/test_scheduling_queue queue/test_groups",
     "queue/unschedulable": "queue/test_scheduling_queue queue/test_groups queue/test_unschedulable",
+    "scheduling/gangs/cycle": "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping",
+    "scheduling/gangs/outcome": "scheduling/test_pod_group_cycle scheduling/test_pod_groups_of_1_37",
+    "scheduling/preemption/candidates": "scheduling/test_candidates scheduling/test_pod_groups_of_1_37",
 }
 
 
