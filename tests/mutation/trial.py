@@ -39,6 +39,7 @@ TESTED_BY: Final = {
     "queue/scheduling_queue": "queue/test_scheduling_queue queue/test_groups",
     "queue/snapshot": "queue/test_scheduling_queue queue/test_groups",
     "queue/unschedulable": "queue/test_scheduling_queue queue/test_groups queue/test_unschedulable",
+    "scheduling/attempt/scheduler": "scheduling/test_scheduler scheduling/test_batch scheduling/test_runs",
     "scheduling/gangs/cycle": "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping",
     "scheduling/gangs/outcome": "scheduling/test_pod_group_cycle scheduling/test_pod_groups_of_1_37",
     "scheduling/preemption/candidates": "scheduling/test_candidates scheduling/test_pod_groups_of_1_37",
