@@ -302,8 +302,14 @@ def test_a_node_that_is_gone_is_forgotten() -> None:
     names = cluster.add_zone("z", 9)
     cluster.kubelet("stopped", *names[:3])
     cluster.run_to(60)
+    assert [(one.node, one.what, one.at_s) for one in cluster.lifecycle.upcoming()] == [
+        (names[1], "NoExecute", START + 70),
+        (names[2], "NoExecute", START + 80),
+    ]
     for name in names[:3]:
         cluster.store.delete("Node", "", name)
+    cluster.runner.run_until_idle()
+    assert cluster.lifecycle.upcoming() == []
     cluster.run_to(1000)
     assert cluster.states() == {"z": NORMAL}
     assert cluster.runner.next_deadline is None
