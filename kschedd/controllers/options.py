@@ -158,7 +158,8 @@ OPTIONS: Final[Mapping[str, Option]] = {
         "pod_behavior",
         PodBehavior.parse,
         "",
-        "behavior of new pods: finish-jobs=5s lets pods of Jobs succeed after 5 s, start=1s is the time to create "
+        "behavior of new pods: finish-jobs=5s lets pods of Jobs succeed after 5 s, finish-pods=5s also pods "
+        "without a controller that are not restarted, start=1s is the time to create "
         "containers, terminate=1s is the time in which pods with the default grace period end; none: pods run until "
         f"they are deleted (default {DEFAULT}, or none with --from)",
     ),

@@ -65,7 +65,7 @@ class StoreReader:
     def keep_jobs_running(self) -> None:
         """Let the pods of Jobs run until they are deleted, so that a what-if analysis does not free capacity."""
         if self.pod_behavior is not None:
-            self.simulate_pods(attrs.evolve(self.pod_behavior, finish_jobs_s=None))
+            self.simulate_pods(attrs.evolve(self.pod_behavior, finish_jobs_s=None, finish_pods_s=None))
 
     @property
     def now(self) -> float:

@@ -46,7 +46,7 @@ def test_the_flag_is_read_and_shown() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("finish=5s", 'must be "none" or a list of finish-jobs=5s, start=5s, terminate=5s'),
+        ("finish=5s", 'must be "none" or a list of finish-jobs=5s, finish-pods=5s, start=5s, terminate=5s'),
         ("start", "start must be a duration, such as start=5s"),
         ("start=-1s", "start must not be negative"),
     ],
@@ -74,6 +74,15 @@ def test_hooks_and_tests_of_a_helm_chart_complete(store: Store) -> None:
     assert added(store, pod("a", restartPolicy="Never"), annotations=hook)["run-seconds"] == "5"
     assert "run-seconds" not in added(store, pod("b"), annotations=hook)
     assert "run-seconds" not in added(store, pod("c", restartPolicy="Never"))
+
+
+def test_pods_that_are_not_restarted_complete_on_request(store: Store) -> None:
+    store.simulate_pods(PodBehavior.parse("finish-pods=3s"))
+    assert added(store, pod("a", restartPolicy="Never")) == {"run-seconds": "3"}
+    assert added(store, pod("b", restartPolicy="Always")) == {}
+    assert added(store, pod("c", restartPolicy="Never"), ownerReferences=JOB) == {}
+    store.keep_jobs_running()
+    assert added(store, pod("d", restartPolicy="Never")) == {}
 
 
 def test_an_explicit_grace_period_and_a_pre_stop_hook_hold(store: Store) -> None:

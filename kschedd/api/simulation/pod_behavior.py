@@ -28,7 +28,12 @@ API_VERSION: Final = "kschedd.io/v1alpha1"
 NONE: Final = "none"
 _HELM_HOOK: Final = "helm.sh/hook"
 _DEFAULT_GRACE_S: Final = 30
-_FIELDS: Final = {"finish-jobs": "finish_jobs_s", "start": "start_s", "terminate": "terminate_s"}
+_FIELDS: Final = {
+    "finish-jobs": "finish_jobs_s",
+    "finish-pods": "finish_pods_s",
+    "start": "start_s",
+    "terminate": "terminate_s",
+}
 _RUN: Final = ("run-seconds", "exit-code", "out-of-memory", "image-pull")
 _NOTHING: Final[Mapping[str, str]] = {}
 
@@ -39,12 +44,14 @@ class PodBehavior:
 
     `finish_jobs_s`: time after which the containers of a Job's pod, or of a Helm hook, succeed. `start_s`: time to
     create a pod's containers. `terminate_s`: time in which a pod with the default grace period and without preStop
-    hooks ends.
+    hooks ends. `finish_pods_s`: time after which the containers of a pod succeed that is not restarted and has no
+    controller.
     """
 
     finish_jobs_s: float | None = None
     start_s: float | None = None
     terminate_s: float | None = None
+    finish_pods_s: float | None = None
 
     @classmethod
     def parse(cls, text: str) -> "PodBehavior":
@@ -64,6 +71,16 @@ class PodBehavior:
                 raise ValueError(f"{name} must not be negative")
         return cls(**found)
 
+    def run_s(self, meta: Raw, spec: PodSpec) -> float | None:
+        """Return the time after which the containers of this pod succeed, or None."""
+        controller = next((each for each in meta.get("ownerReferences") or () if each.get("controller")), None)
+        if controller is not None:
+            return self.finish_jobs_s if controller.get("kind") == "Job" else None
+        if spec.raw.get("restartPolicy") not in ("Never", "OnFailure"):
+            return None
+        # hooks and tests of a chart are tasks like Jobs
+        return self.finish_jobs_s if _HELM_HOOK in (meta.get("annotations") or _NOTHING) else self.finish_pods_s
+
     def __str__(self) -> str:
         stated = [(name, getattr(self, field)) for name, field in _FIELDS.items()]
         return ",".join(f"{name}={show_duration(value)}" for name, value in stated if value is not None) or NONE
@@ -77,7 +94,7 @@ def added_annotations(
     default: PodBehavior, behaviors: Sequence[Object], meta: Raw, labels: Mapping[str, str], spec: PodSpec
 ) -> Mapping[str, str]:
     """Return the annotations to add to a new pod with this metadata."""
-    if not behaviors and not default.start_s and default.terminate_s is None and not _is_task(meta, spec):
+    if not behaviors and not default.start_s and default.terminate_s is None and default.run_s(meta, spec) is None:
         return _NOTHING  # most pods
     added: dict[str, str] = {}
     own = meta.get("annotations") or _NOTHING
@@ -98,8 +115,8 @@ def _default(default: PodBehavior, stated: Iterable[str], meta: Raw, spec: PodSp
     added: dict[str, str] = {}
     if default.start_s and "startup-seconds" not in settings:
         added["startup-seconds"] = _seconds(default.start_s)
-    if default.finish_jobs_s is not None and settings.isdisjoint(_RUN) and _is_task(meta, spec):
-        added["run-seconds"] = _seconds(default.finish_jobs_s)
+    if settings.isdisjoint(_RUN) and (run_s := default.run_s(meta, spec)) is not None:
+        added["run-seconds"] = _seconds(run_s)
     if default.terminate_s is not None and "termination-seconds" not in settings and _ends_by_default(spec):
         added["termination-seconds"] = _seconds(default.terminate_s)
     return added
@@ -107,14 +124,6 @@ def _default(default: PodBehavior, stated: Iterable[str], meta: Raw, spec: PodSp
 
 def _seconds(value: float) -> str:
     return str(int(value)) if value == int(value) else str(value)
-
-
-def _is_task(meta: Raw, spec: PodSpec) -> bool:
-    """Return whether the pod belongs to a Job, or is a hook or a test of a Helm chart."""
-    if _HELM_HOOK in (meta.get("annotations") or _NOTHING) and spec.raw.get("restartPolicy") in ("Never", "OnFailure"):
-        return True
-    owners = meta.get("ownerReferences") or ()
-    return any(each.get("controller") and each.get("kind") == "Job" for each in owners)
 
 
 @lru_cache(256)
