@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 import pytest
 import trio
 
+from kschedd.access.users import Caller
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
@@ -455,7 +456,7 @@ async def test_a_short_list_takes_no_turn_among_long_ones(talk: Talk) -> None:
     [method] = [method for method in ReadingMethods(talk.cluster).table() if method.name == "objects.list"]
     assert method.large
     assert method.small is not None
-    made = [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"c{n}"}} for n in range(257)]
+    made = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{n}"}} for n in range(257)]
 
     async def few(kind: str) -> bool:
         given = bind(method.name, method.params, [{"kind": kind}])
@@ -463,13 +464,13 @@ async def test_a_short_list_takes_no_turn_among_long_ones(talk: Talk) -> None:
         return await method.small(Call(method.name, given, "1", services, lambda feed: 0)) is not None
 
     turns = Turns()
-    services = cast(Any, SimpleNamespace(turns=turns))
+    services = cast(Any, SimpleNamespace(turns=turns, caller=Caller()))
     await talk("objects.apply", manifests=made[1:])
-    assert await few("Secret")
+    assert await few("ConfigMap")
     assert turns.slices == 0
     assert not await few("Event")  # the scheduler's Events are in another log
     await talk("objects.apply", manifests=made[0])
-    assert not await few("Secret")
+    assert not await few("ConfigMap")
     assert await few("Node")
 
 
