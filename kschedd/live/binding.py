@@ -9,7 +9,8 @@ have ended. If the local store shuts down, tasks that do not end within a few se
 Fails: if the server rejects a write or does not respond, the result is a Status with the server's message, and the pod
 is tried again. Writes that the server forbids are logged once for each kind of write.
 
-Each plan is a task that performs its writes one after the other, until one is rejected. The mirror receives the effects
+Each plan is a task that performs its writes one after the other, until one is rejected. The victims of a preemption are
+evicted at the same time, except the last one, whose deletion requeues the preemptor. The mirror receives the effects
 of the writes, also of a write that succeeded but whose response was lost.
 
 Batches are received immediately, so that the scheduling actor never waits. If the server is slow,
@@ -40,6 +41,7 @@ from kschedd.scheduling.binding.cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
 from kschedd.scheduling.preemption.eviction import EvictionOutcome
 from kschedd.store.cluster_api import ClusterApi
+from kschedd.store.trial import Key
 from kschedd.store.writes import Patch, Write, is_sent_again, tries_of
 
 log = structlog.get_logger("kschedd.binding")
@@ -47,6 +49,7 @@ log = structlog.get_logger("kschedd.binding")
 _UNDER_WAY: Final = 128  # maximum number of plans and writes in progress; at this number, no more pods are attempted
 _ENDING_S: Final = 5.0
 _FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
 _PAUSES_S: Final = (0.01, 0.05, 0.25)
 _ENDING: Final = error("the daemon is shutting down: it has not waited for the API server's answer")
 _NONE: Final = Outcomes(0, 0)
@@ -120,17 +123,24 @@ class RemoteBindingActor:
         with self._under_way(turn):
             await turn.come()
             outcome = EvictionOutcome(eviction.gone_fails)
-            written: Written = {}
-            for write in eviction.writes:
-                if not outcome.wants(write):
-                    continue
-                why = await self._perform(write, written)
-                outcome.note(write, why, why is not None and await self._is_gone(write))
+            *others, last = _by_victim(eviction.writes)
+            async with trio.open_nursery() as nursery:
+                for writes in others:
+                    nursery.start_soon(self._evict_one, writes, outcome)
+            await self._evict_one(last, outcome)
             failed = outcome.failure is not None
         self.metrics.ended(time.perf_counter() - began_s, _NONE, _NONE, {eviction.preemptor: _outcome(failed)})
         if failed:
             self._failed_evictions.append(eviction.pod)
             self._more.ring()
+
+    async def _evict_one(self, writes: Sequence[Write], outcome: EvictionOutcome) -> None:
+        """Perform the writes of one victim, one after the other."""
+        written: Written = {}
+        for write in writes:
+            if outcome.wants(write):
+                why, code = await self._tried(write, written)
+                outcome.note(write, why, why is not None and await self._is_gone(write, code))
 
     async def _execute(self, wanted: ExecutePlan, turn: WriteTurn) -> None:
         self.metrics.began(1, 0)
@@ -201,6 +211,10 @@ class RemoteBindingActor:
 
     async def _perform(self, write: Write, written: Written) -> Status | None:
         """Perform one write; return a Status if the server rejects it."""
+        return (await self._tried(write, written))[0]
+
+    async def _tried(self, write: Write, written: Written) -> tuple[Status | None, int]:
+        """Perform one write; return a Status and the HTTP status (0: none) if the server rejects it."""
         try:
             await self._write_retrying(write, written)
         except LiveError as failure:
@@ -208,10 +222,10 @@ class RemoteBindingActor:
             if failure.code == _FORBIDDEN:
                 self._log_forbidden(write, why)
             log.debug("write_refused", write=type(write).__name__, why=why)
-            return error(why)
+            return error(why), failure.code
         except Exception as failure:
-            return refused(write, failure)
-        return None
+            return refused(write, failure), 0
+        return None, 0
 
     async def _write_retrying(self, write: Write, written: Written) -> None:
         """Perform one write; if the server fails, retry it after a pause while attempts remain."""
@@ -231,15 +245,25 @@ class RemoteBindingActor:
             self._forbidden.add(what)
             log.warning("forbidden", write=what, why=why)
 
-    async def _is_gone(self, write: Write) -> bool:
-        """Return whether the pod of the rejected write no longer exists."""
+    async def _is_gone(self, write: Write, code: int) -> bool:
+        """Return whether the pod of the rejected write no longer exists; `code` is the HTTP status."""
         pod = EvictionOutcome.asks_about(write)
         if pod is None:
             return False
+        if code == _NOT_FOUND:
+            return True
         try:
             return pod.is_gone(await self._writer.uid_of(pod.namespace, pod.name))
         except LiveError:
             return False
+
+
+def _by_victim(writes: Sequence[Write]) -> list[list[Write]]:
+    """Return the writes grouped by object, in the order of the first write to each object."""
+    found: dict[Key, list[Write]] = {}
+    for write in writes:
+        found.setdefault(key_written(write), []).append(write)
+    return list(found.values()) or [[]]
 
 
 def _outcome(failed: bool) -> Outcomes:

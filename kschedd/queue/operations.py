@@ -47,6 +47,7 @@ class AttemptFailed:
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
     evicting: bool = False  # true if the pod must not become active before its victims are evicted
+    victims: frozenset[str] = frozenset()  # uids of the victims that must be gone before the pod becomes active
     seen: int = 0  # number of the last cache update that the attempt used
 
 
@@ -60,6 +61,14 @@ class GroupAttempted:
     group: str
     outcome: Code
     evicting: str = ""
+    victims: frozenset[str] = frozenset()  # uids
+
+
+@attrs.frozen(eq=False)
+class EvictionEnded:
+    """The failure of an eviction: these preemptors, a pod and its PodGroup, need not wait for their victims."""
+
+    preemptors: Sequence[str]  # uids
 
 
 @attrs.frozen(eq=False)
@@ -107,7 +116,14 @@ class AtThisPoint:
 
 
 QueueOperation = (
-    EventsObserved | AttemptFailed | GroupAttempted | AssumedPodForgotten | Activate | Reconfigured | AtThisPoint
+    EventsObserved
+    | AttemptFailed
+    | GroupAttempted
+    | EvictionEnded
+    | AssumedPodForgotten
+    | Activate
+    | Reconfigured
+    | AtThisPoint
 )
 """Operations that the scheduling driver requests."""
 
@@ -211,6 +227,7 @@ class QueueOperations:
             EventsObserved: self._events_observed,
             AttemptFailed: self._attempt_failed,
             GroupAttempted: self._group_attempted,
+            EvictionEnded: lambda given, now: queue.evictions.end(*given.preemptors),
             AssumedPodForgotten: self._assumed_pod_forgotten,
             Activate: lambda given, now: queue.activate(given.pods, now),
             Reconfigured: self._reconfigured,
@@ -234,12 +251,12 @@ class QueueOperations:
         return step(given, now) if self.listener is None else self.listener.given(given, now, step)
 
     def evicting(self, uid: str) -> bool:
-        """Return whether a pod or PodGroup is being requeued after an attempt that selected victims.
+        """Return whether a pod or PodGroup waits for the eviction of its victims.
 
-        The victims are not evicted yet. Events during that attempt must not requeue the pod or PodGroup; the deletion
-        of the victims will.
+        It is being requeued after the attempt that selected them, or some of them still exist. Other events must not
+        make the pod or PodGroup active; the deletion of the victims will.
         """
-        return uid == self._evicting
+        return uid == self._evicting or uid in self.queue.evictions
 
     def leaving(self, key: str) -> bool:
         """Return whether a pod of this PodGroup is being removed, but must still be counted as part of its group.
@@ -255,6 +272,7 @@ class QueueOperations:
 
     def _events_observed(self, given: EventsObserved, now: int) -> None:
         queue, handlers = self.queue, self.handlers
+        queue.evictions.observe(given.events)
         handlers.assumed, handlers.rejected = given.assumed, given.rejected
         queue.observation = given.number
         handlers.observed(given.events, now)
@@ -266,11 +284,14 @@ class QueueOperations:
         entry.unschedulable_plugins = given.unschedulable_plugins
         entry.pending_plugins = given.pending_plugins
         self._evicting = given.pod.uid if given.evicting else ""
+        self.queue.evictions.begin(given.pod.uid, given.victims)
         self.queue.add_unschedulable_if_not_present(entry, now, given.seen)
         self._evicting = ""
 
     def _group_attempted(self, given: GroupAttempted, now: int) -> None:
         self._evicting = given.evicting
+        if given.evicting:
+            self.queue.evictions.begin(given.evicting, given.victims)
         self.queue.groups.attempted(given.group, given.outcome, now)
         self._evicting = ""
 

@@ -32,6 +32,7 @@ from kschedd.framework import events
 from kschedd.framework.events import ClusterEvent
 from kschedd.queue.backoff import BackoffQueue, SortKey
 from kschedd.queue.entry import NO_PLUGINS, POD, POD_GROUP, SECOND, Move, QueuedGroup, QueuedPod, SubQueue
+from kschedd.queue.evictions import PendingEvictions
 from kschedd.queue.gating import Gating, PreEnqueue
 from kschedd.queue.groups import GroupQueue
 from kschedd.queue.hints import SKIP, FaultReport, HintTable, Registrations, RequeueDecision, Strategy
@@ -106,6 +107,7 @@ class SchedulingQueue:
         self.groups = GroupQueue(self)
         self._unschedulable = UnschedulablePods(self._hints, self.settings.gated_pods_flushed, self.groups.holder)
         self._in_flight = InFlight()
+        self.evictions = PendingEvictions()
         self._one_by_one = one_by_one
 
     # Additions, updates, deletions and activations of pending pods.
@@ -413,6 +415,7 @@ class SchedulingQueue:
             self._unschedulable.snapshot(),
             self._in_flight.snapshot(),
             self.groups.snapshot(),
+            self.evictions.snapshot(),
         )
 
     def restore(self, snapshot: QueueSnapshot, copies: EntryCopies) -> None:
@@ -429,6 +432,7 @@ class SchedulingQueue:
         self._backoff.failed = KeyedHeap.of(copies.heap(snapshot.failed))
         self._unschedulable.restore(snapshot.unschedulable, copies)
         self._in_flight.restore(snapshot.in_flight, copies)
+        self.evictions.restore(snapshot.evictions)
 
     def close(self) -> None:
         """Make `pop` return None from now on."""

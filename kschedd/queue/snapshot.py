@@ -117,3 +117,4 @@ class QueueSnapshot:
     unschedulable: UnschedulableSnapshot
     in_flight: InFlightSnapshot
     groups: GroupsSnapshot = attrs.field(factory=GroupsSnapshot)
+    evictions: Mapping[str, frozenset[str]] = attrs.field(factory=dict)  # preemptor -> its remaining victims, by uid

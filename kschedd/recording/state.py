@@ -205,6 +205,7 @@ class QueuePart:
                 [_group(fields[id(group)]) for group in queue.groups.queued],
                 [entry.key for entry in queue.groups.waiting],
             ],
+            "evictions": {preemptor: sorted(victims) for preemptor, victims in queue.evictions.items()},
         }
         return NoteKind.QUEUE_STATE, pack(state)
 
@@ -270,6 +271,7 @@ def restore_queue(operations: QueueOperations, packed: bytes, current: Mapping[s
     snapshot = QueueSnapshot(
         states, state["cycle"], pods, active, rejected, failed, waiting, InFlightSnapshot([], [], 0), in_groups
     )
+    operations.queue.evictions.restore(state.get("evictions") or {})  # recordings of earlier versions lack this field
     operations.queue.restore(snapshot, EntryCopies(states))
     operations.nominated.extend(found(reference) for reference in state["nominated"])
 

@@ -45,6 +45,7 @@ def header_of(options: RecordOptions, config: Config, registry: Registry, seed: 
         pack(options.controllers),
         sorted(options.without),
         {name: _methods(cls) for name, cls in registry.added.items()},
+        holds_preemptors=True,
     )
 
 

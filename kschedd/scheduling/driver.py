@@ -59,7 +59,7 @@ from typing import Any
 from kschedd.api.pods import Pod
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.queue.entry import QueuedPod
-from kschedd.queue.operations import Activate, QueueOperation
+from kschedd.queue.operations import Activate, EvictionEnded, QueueOperation
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempts import Attempts
 from kschedd.scheduling.binding.cycle import AssumedPod
@@ -144,7 +144,7 @@ class SchedulingDriver:
             Intervene: self.attempts.intervene,
             PlansExecuted: lambda given, now: self.bindings.plans_executed(given.plans, now),
             PluginCalled: lambda given, now: self.bindings.plugin_called(given.uid, given.answer, now),
-            EvictionFailed: lambda given, now: self._to_activate.append(given.pod),
+            EvictionFailed: self._eviction_failed,
             Tick: self._tick,
             Resume: lambda given, now: self.bindings.resume(given.cycle, now),
             ResumeDecided: lambda given, now: self.bindings.resume_decided(now),
@@ -205,6 +205,12 @@ class SchedulingDriver:
         self._effects.queue.append(operation)
 
     # -- time ---------------------------------------------------------------------------------------------------
+
+    def _eviction_failed(self, given: EvictionFailed, now: float) -> None:
+        pod = given.pod
+        group = self.machine.groups.object(pod.pod_group) if pod.pod_group else None
+        self._effects.queue.append(EvictionEnded((pod.uid,) if group is None else (pod.uid, group.uid)))
+        self._to_activate.append(pod)
 
     def _tick(self, given: Tick, now: float) -> None:
         for waiting in list(self.machine.waiting.pods.values()):

@@ -6,10 +6,12 @@ queue before the eviction begins, so that the queue cannot miss the deletion eve
 Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure).
 """
 
+from typing import Final
+
 import attrs
 
 from kschedd.api.text.times import stamp
-from kschedd.framework.writes import MergePatch
+from kschedd.framework.writes import Delete, MergePatch
 from kschedd.queue.operations import AttemptFailed
 from kschedd.scheduling.binding_cycles import BindingCycles
 from kschedd.scheduling.effects import Effects, Eviction
@@ -17,6 +19,8 @@ from kschedd.scheduling.failure import FailedAttempt, failure_status
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.pending import PendingPods
 from kschedd.scheduling.records import PodPreempted
+
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 class FailureHandler:
@@ -56,12 +60,28 @@ class FailureHandler:
             else:
                 pending.failed(pod, failed.nominated_node)
             effects.queue.append(
-                AttemptFailed(entry, pod, failed.unschedulable_plugins, failed.pending_plugins, failed.evicts, seen)
+                AttemptFailed(
+                    entry,
+                    pod,
+                    failed.unschedulable_plugins,
+                    failed.pending_plugins,
+                    failed.evicts,
+                    self.victims(failed),
+                    seen,
+                )
             )
             if not resizes and (patch := failure_status(pod, failed, stamp(now))) is not None:
                 effects.writes.append(patch)
         effects.failures.append(failed)
         self.evict(failed, now)
+
+    def victims(self, failed: FailedAttempt) -> frozenset[str]:
+        """Return the uids of the victims whose deletion has not begun."""
+        machine = self._machine
+        if not (failed.evicts and machine.holds_preemptors):
+            return _NONE
+        found = (machine.cluster.pod(write.uid) for write in failed.writes if isinstance(write, Delete))
+        return frozenset(pod.uid for pod in found if pod is not None and not pod.deletion_timestamp)
 
     def evict(self, failed: FailedAttempt, now: float, group: str = "") -> None:
         """Evict the victims. `group` is the uid of the preempting PodGroup, or "" if the pod itself preempts."""

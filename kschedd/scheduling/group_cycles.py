@@ -170,9 +170,9 @@ class GroupCycles:
             self._attempted(key, outcome)
             return
         failed = self._machine.completion.evict(failed_by_error(entries[0], ""), preemption.evicted, now)
-        self._attempted(key, outcome, group.uid if failed.evicts else "")
+        self._attempted(key, outcome, group.uid if failed.evicts else "", self._attempts.failures.victims(failed))
         self._attempts.failures.evict(failed, now, group.uid)
 
-    def _attempted(self, key: str, outcome: Code, evicting: str = "") -> None:
+    def _attempted(self, key: str, outcome: Code, evicting: str = "", victims: frozenset[str] = frozenset()) -> None:
         if self._machine.handle.rules.groups_queued:
-            self._effects.queue.append(GroupAttempted(key, outcome, evicting))
+            self._effects.queue.append(GroupAttempted(key, outcome, evicting, victims))

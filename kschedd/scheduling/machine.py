@@ -113,6 +113,8 @@ class SchedulingMachine:
         self.config = config
         self.schedulers: dict[str, Scheduler] = {}
         self.extenders: tuple[HTTPExtender, ...] = ()
+        # true if a preemptor is not attempted while victims of it exist; replays of earlier recordings set it to False
+        self.holds_preemptors = True
         self.completion = Completion(self.cluster, self.handle, self.waiting, self.faults)
         self.binding_steps = BindingSteps(self.handle, self.waiting)
         self.reconfigure(config)

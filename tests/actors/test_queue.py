@@ -208,6 +208,23 @@ async def test_a_preemptor_is_not_woken_by_what_happened_before_its_victims_are_
         assert places == {"a": SubQueue.GATED, "b": SubQueue.BACKOFF}
 
 
+async def test_a_preemptor_is_tried_again_only_after_its_last_victim(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a")), wants=32)
+        [entry] = queue.handed_out()
+        one, two = (attrs.evolve(made(name, 0), node_name="n1") for name in ("one", "two"))
+        victims = frozenset((one.uid, two.uid))
+        await queue.tell(AttemptFailed(entry, entry.pod, BOTH, frozenset(), evicting=True, victims=victims))
+
+        async def place() -> SubQueue:
+            return await ActorRef("queue", queue.updates).query(lambda owner: owner.queue.entry("default/a").place)
+
+        await queue.tell(EventsObserved([WatchEvent("DELETED", one, one, 9)], frozenset(), frozenset()))
+        assert await place() is SubQueue.GATED
+        await queue.tell(EventsObserved([WatchEvent("DELETED", two, two, 10)], frozenset(), frozenset()))
+        assert await place() is SubQueue.BACKOFF
+
+
 async def backing_off(queue: Bench, *pods: Pod) -> None:
     """Make these pods back off: reject them, and wake them by an event that arrived during their attempt."""
     await queue.tell(come(*pods), wants=32)

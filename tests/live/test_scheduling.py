@@ -1,11 +1,15 @@
 """Tests that the pods of a real cluster are scheduled: here of a cluster of kschedd served over HTTP."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
+from kschedd.live.writer import RemoteWriter, Written
 from kschedd.store.errors import Mirrored
+from kschedd.store.writes import Delete, Write
 from tests.apiserver.asking import node, pod
 from tests.live.real_cluster import Real, bound, real_cluster, scheduler_of
 from tests.live.test_mirror import runs, until
@@ -121,6 +125,36 @@ async def test_a_victim_is_deleted_there(tmp_path: Path) -> None:
         assert event["related"]["name"] == "great"
         await bound(real, "great")
         assert await real.cluster.store.find("Pod", "default", "small") is None
+
+
+async def test_a_preemptor_waits_until_a_slow_server_has_evicted_its_victims(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted: list[str] = []
+    write = RemoteWriter.write
+
+    async def slow(writer: RemoteWriter, wanted: Write, written: Written) -> None:
+        if isinstance(wanted, Delete):
+            deleted.append(wanted.name)
+            await trio.sleep(0.4 * len(deleted))  # the victims disappear one after the other
+        await write(writer, wanted, written)
+
+    monkeypatch.setattr(RemoteWriter, "write", slow)
+    names = [f"small-{number}" for number in range(8)]
+    async with real_cluster() as real, scheduler_of(tmp_path, real.port) as scheduler:
+        for value in (1, 1000):
+            await real.cluster.store.create(priority_class(value))
+        for name in names:
+            small = large(name, "1", 1)
+            small["spec"]["terminationGracePeriodSeconds"] = 0
+            await real.cluster.store.create(small)
+        for name in names:
+            await until(partial(runs, real.cluster, name))
+        await real.cluster.store.create(large("great", "6", 1000))
+        await bound(real, "great")
+        decisions = await scheduler.cluster.log.query(lambda log: [one.pod for one in log.attempts()])
+    assert len(deleted) == len(set(deleted)) == 6
+    assert decisions.count("default/great") == 2, "one attempt that preempts, and one that places the pod"
 
 
 async def test_many_pods_are_bound_once_each(tmp_path: Path) -> None:

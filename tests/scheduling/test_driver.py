@@ -10,7 +10,7 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.framework.status import Code, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
-from kschedd.queue.operations import Activate, AssumedPodForgotten, AttemptFailed, EventsObserved
+from kschedd.queue.operations import Activate, AssumedPodForgotten, AttemptFailed, EventsObserved, EvictionEnded
 from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.effects import Effects
@@ -161,6 +161,7 @@ def test_a_preemptor_is_handed_back_before_its_victims_are_evicted() -> None:
     [back] = effects.queue
     assert isinstance(back, AttemptFailed)
     assert back.evicting
+    assert back.victims == {"uid-victim"}
     [eviction] = effects.evictions
     assert eviction.pod.name == "p"
     assert [type(write) for write in eviction.writes] == [MergePatch, Delete]
@@ -168,7 +169,8 @@ def test_a_preemptor_is_handed_back_before_its_victims_are_evicted() -> None:
     assert names(run.driver.nominator.on_node("n")) == ["p"]
 
     run.driver.step(EvictionFailed(eviction.pod))
-    [again] = run.driver.take_effects().queue
+    [ended, again] = run.driver.take_effects().queue
+    assert isinstance(ended, EvictionEnded)
     assert isinstance(again, Activate)
     assert names(again.pods) == ["p"]
 

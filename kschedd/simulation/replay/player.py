@@ -157,6 +157,7 @@ class Player:
             config = self._config(header.config, header.unschedulable_flush_s)
             self.driver = SchedulingDriver(SchedulingMachine(config, registry=self.registry, seed=header.seed))
             self.driver.groups.stops_within = False
+            self.driver.machine.holds_preemptors = header.holds_preemptors
         queue_config = self.driver.config_changes.for_queue()
         self.queue = queue_config.new_queue()
         self.queue.recorder = move_recorder
