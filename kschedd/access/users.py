@@ -1,7 +1,7 @@
 """Users, with name and groups as in Kubernetes' authentication, and the callers that represent them.
 
 By default, every authenticated client has full access, with two exceptions: users of the group READ_ONLY may only read,
-and RBAC objects judge the requests of impersonated users. With `--authorization-mode RBAC`, they judge all requests.
+and Roles and bindings authorize impersonated users. With `--authorization-mode RBAC`, they authorize all users.
 """
 
 from typing import Final

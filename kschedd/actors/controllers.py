@@ -69,7 +69,7 @@ class ControllerActor:
 
     @property
     def controller(self) -> Controller:
-        """The controller, which may be read only between two of its turns."""
+        """The controller. Other code may access it only between two of its steps."""
         return self._controller
 
     @property

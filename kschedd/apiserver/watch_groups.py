@@ -28,7 +28,7 @@ from kschedd.store.objects.log import WatchEvent
 
 MOST_PENDING: Final = 64 << 10  # bytes
 _EVENTS: Final = 200  # taken at once
-_AT_ONCE: Final = 64  # number of members to which data is written without interruption
+_AT_ONCE: Final = 64  # number of members to which data is written before other tasks run
 
 Lines = Callable[[WatchEvent], Iterable[bytes]]
 

@@ -238,9 +238,9 @@ class PodCounts:
             self._drop(kind)
 
     def row_set(self, included: Bools) -> RowSet:
-        """Return the set of these rows; the object is the same for equal masks. The caller must not modify the mask.
+        """Return the rows of the mask as a set; equal masks return the same object.
 
-        The result is an argument of `DomainCounter.by_domain`.
+        The caller must not modify the mask. The result is an argument of `DomainCounter.by_domain`.
         """
         key = included.tobytes()
         known = self._sets.get(key)

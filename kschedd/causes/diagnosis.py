@@ -195,7 +195,7 @@ def causes_and_remedies(
 def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause) -> FoundCause:
     """Return the finding, preceded by the causes of the workloads for which this workload waits.
 
-    If these workloads wait for each other in a circle, the remedies change this workload.
+    If the workloads wait for each other in a circle, only remedies for this workload are returned.
     """
     evidence, seen, waits_for, mended = [], {workload.obj.uid}, finding.waits_for, list[RemedyOption]()
     while waits_for is not None:
@@ -413,8 +413,8 @@ def _busy(case: Case) -> Iterator[FoundCause]:
     if rollout is not None:
         yield rollout
         return
-    # Order the causes by the number of nodes that they exclude. If two causes each exclude all nodes, both are
-    # sufficient.
+    # Order the causes by the number of nodes that they exclude. If two causes each exclude all nodes, each
+    # of them explains the failure by itself.
     found.sort(key=lambda pair: -len(pair[1]))
     covered: set[str] = set()
     for finding, nodes in found:

@@ -166,7 +166,7 @@ def _unlike(checker: Checker, nodes: list[tuple[Expr, bool]]) -> list[tuple[int,
 
 
 def _format_faults(node: CallExpr) -> list[tuple[int, str]]:
-    """Return the faults of a literal format with literal values."""
+    """Return the errors of a call `format` whose format string and values are literals."""
     target, values = node.target, node.args[0] if len(node.args) == 1 else None
     if not isinstance(target, Literal) or not isinstance(target.value, str) or not isinstance(values, ListLiteral):
         return []

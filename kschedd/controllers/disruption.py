@@ -240,7 +240,7 @@ class Disruption:
 
 
 def stale_condition_since(pod: Pod) -> float | None:
-    """Return the time at which the pod's DisruptionTarget condition was set without a later deletion, or None.
+    """Return when the DisruptionTarget condition was set if the pod was not deleted since then; otherwise None.
 
     A condition set by a kubelet never becomes stale, because ending a pod may take any time.
     """

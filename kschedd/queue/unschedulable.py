@@ -175,7 +175,7 @@ class UnschedulablePods:
     ) -> list[tuple[QueuedPod, RequeueDecision]]:
         """Return the pods that the event moves, visiting only the affected groups.
 
-        The pods may be in another order than those of `decide_each`.
+        Their order may differ from that of `decide_each`.
         """
         moved: list[tuple[QueuedPod, RequeueDecision]] = []
         # A hint may treat the event's own pod differently from other pods with its signature, so this pod is decided

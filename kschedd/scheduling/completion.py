@@ -78,7 +78,7 @@ class Completion:
             assert isinstance(result, ScheduleResult), "only what found a node is bound"
             try:
                 assumed = self._cluster.assume(entry.pod, result.node_name)
-            except Exception as fault:  # a fault of this pod: the attempt fails
+            except Exception as fault:  # an error of this pod: only its attempt fails
                 return self._broken(entry, result, failed_by_error(entry, fault_text(fault)), now)
             result.framework.times.skipped(_BEFORE_BINDING)
             return AssumedPod(entry, assumed, result, None, binder)
@@ -136,7 +136,7 @@ class Completion:
             return (yield from self._steps(entry, result, now, stepper, permits))
         except AttemptDropped:
             failed = failed_by_error(entry, DROPPED)
-        except Exception as fault:  # a fault of this pod: the attempt fails
+        except Exception as fault:  # an error of this pod: only its attempt fails
             failed = failed_by_error(entry, fault_text(fault))
         return self._broken(entry, result, failed, now)
 

@@ -224,7 +224,7 @@ class SchedulingMachine:
             self.observe_each(event, now)
 
     def observe_each(self, event: WatchEvent, now: float) -> None:
-        """Apply one event to the caches, without retrying earlier faults."""
+        """Apply one event to the caches; earlier events that failed are not retried."""
         obj, faults = event.new, self.faults
         try:
             self._observe(event, now)

@@ -84,7 +84,7 @@ class DaemonOptions:
     max_object_bytes: int = MAX_OBJECT_BYTES
     service_range: str = SERVICE_RANGE
     webhooks: WebhookMode = "skip"
-    rbac: bool = False  # RBAC objects judge requests (--authorization-mode RBAC)
+    rbac: bool = False  # authorize requests by Roles and bindings (--authorization-mode RBAC)
     version: KubernetesVersion = DEFAULT  # Kubernetes version whose rules apply
     version_by_cluster: bool = False  # use the release of the dump or of the mirrored cluster instead
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)

@@ -56,9 +56,9 @@ class Importer:
     def take(self, given: Iterable[tuple[Raw, Hashable]], on_refusal: OnRefusal, on_warning: OnWarning) -> list[Object]:
         """Return the accepted objects in the same order; `on_refusal` is called for each rejected object.
 
-        Each object is paired with its likeness, a key. Objects with an equal likeness differ only in strings that do
-        not affect validation (None: unknown). If validation does not change an object, later objects with the same
-        likeness are accepted without validation.
+        Each object is paired with its likeness: a key that objects share if they differ only in strings that do not
+        affect validation. None means that no key is known. If validation does not change an object, later objects with
+        the same likeness are accepted without validation.
         """
         objects: list[Object] = []
         for raw, likeness in given:

@@ -65,7 +65,9 @@ class MacroBook:
         if len(given) < wanted:
             raise MacroError(f"{words[0]} needs {wanted} {'word' if wanted == 1 else 'words'} after it: {body}")
         if len(given) > wanted and "$*" not in body:
-            raise MacroError(f'{words[0]}: unexpected argument "{given[wanted]}" (its commands have no ${wanted + 1})')
+            raise MacroError(
+                f'{words[0]}: unexpected argument "{given[wanted]}" (the macro does not use ${wanted + 1})'
+            )
 
         def value(place: re.Match[str]) -> str:
             return " ".join(map(quoted, given)) if place[1] == "*" else quoted(given[int(place[1]) - 1])

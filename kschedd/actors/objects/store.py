@@ -259,9 +259,9 @@ class StoreActor:
     async def _in_steps(self, work: Generator[WebhooksNeeded | None, None, T]) -> T:
         """Run work in steps and return its result.
 
-        If the work yields WebhooksNeeded, the expensive expressions are evaluated in a thread before its next step, and
-        the store waits. Raises JournalError if the writes cannot be persisted, or if earlier writes are rolled back
-        between the steps.
+        If the work yields WebhooksNeeded, the expensive expressions that it names are evaluated in a thread, and the
+        store waits for their results before it continues the work. Raises JournalError if the writes cannot be
+        persisted, or if earlier writes are rolled back between the steps.
         """
         before, term, pause = self._store.version, self._term, time.perf_counter() + _STEPS_S
         answers = WebhookAnswers(evaluations_only=True)

@@ -1,6 +1,6 @@
 """Descriptions of types and fields, from an OpenAPI v2 document of Kubernetes that the user has.
 
-Kubernetes publishes its document as api/openapi-spec/swagger.json, and every cluster serves it: `kubectl get --raw
+Kubernetes publishes this document as api/openapi-spec/swagger.json, and every cluster serves it: `kubectl get --raw
 /openapi/v2`. Its descriptions are 1 MB of text by the Kubernetes authors, so they are not part of kschedd. Types are
 found by their names, such as io.k8s.api.core.v1.PodSpec; a type that the document lacks has no descriptions.
 

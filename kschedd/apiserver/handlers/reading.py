@@ -196,7 +196,7 @@ async def list_response(face: FaceServices, call: ApiCall, page: ListPage, form:
 
 
 def _items(objects: Sequence[Object], item: Callable[[Object], Any]) -> Generator[None, None, list[Any]]:
-    """Yield at each step, and return the objects as items of a list."""
+    """Return the objects as items of a list; yield after each part, so that the caller can pause."""
     made: list[Any] = []
     for part in in_parts(objects, _AT_ONCE):
         made += map(item, part)

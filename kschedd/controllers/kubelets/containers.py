@@ -136,7 +136,7 @@ class ContainerRun:
         return "Completed" if self.ended_with == 0 else "Error"
 
     def back_off(self, pod: Pod) -> None:
-        """Wait for the restart; the message contains the length of the back-off."""
+        """Set the container to waiting until its restart; the message of the state contains the back-off."""
         self.last = self.terminated()
         self.state, self.reason = "waiting", CRASH_LOOP
         self.message = (

@@ -162,7 +162,7 @@ def _subset(
 
 
 def truncated(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
-    """Return the subsets with at most MOST_ADDRESSES addresses; None if there are no more than that.
+    """Return the subsets cut to MOST_ADDRESSES addresses; None if they have no more addresses.
 
     Ready addresses precede those that are not ready. Each subset keeps a share in proportion to its size.
     """

@@ -32,7 +32,7 @@ from kschedd.store.writes import Create, Delete, Patch, Write, status_of, status
 from kschedd.values import fast_frozen, in_parts
 
 BURST: Final = 500  # maximum number of pods created or deleted per reconcile of a ReplicaSet
-_PART: Final = 500  # number of pods counted between two pauses, in less than 1 ms
+_PART: Final = 500  # number of pods counted between two pauses; this takes less than 1 ms
 _COMPONENTS: Final = {"ReplicaSet": "replicaset-controller", "ReplicationController": "replication-controller"}
 _KINDS: Final = tuple(_COMPONENTS)
 

@@ -5,8 +5,8 @@ the node including the pod. With the rule balance_before_and_after, the score is
 pod; 75 means no change. Pods without requests are not scored, because all of them would be scheduled to the same node.
 
 With the argument `arithmetic: difference`, the default for configuration files of v1.18, the score is 100 minus the
-difference between the utilizations of cpu and memory. The arithmetic `difference` applies to every pod, and the score
-is 0 if cpu or memory is exhausted (`noderesources_older`).
+difference between the utilizations of cpu and memory. With this argument, pods without requests are scored as well, and
+the score is 0 if cpu or memory is exhausted (module `noderesources_older`).
 
 Devices that provide an extended resource are counted as in NodeResourcesFit (rule extended_resources).
 

@@ -67,7 +67,7 @@ class _Attempt:
     claims: PodClaims
     by_node: dict[str, NodeVolumes] = attrs.field(factory=dict)
     all_bound: bool = False
-    before: dict[str, Object] = attrs.field(factory=dict)  # key -> version of each object before it was assumed
+    before: dict[str, Object] = attrs.field(factory=dict)  # key -> the object as it was before it was assumed
 
 
 CAPACITY_SHAPE: Final = (ShapePoint(0, 10), ShapePoint(100, 0))

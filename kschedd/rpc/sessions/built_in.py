@@ -132,8 +132,8 @@ BUILT_IN: tuple[Method, ...] = (
         reads=True,
         judged=True,
         doc="Authenticates the client and returns its user. On TCP, this must be the first message; it requires a "
-        "token, unless a client certificate authenticates the client. In later calls, and on the Unix socket, where "
-        "every client that can open the socket has access, the method only returns the user.",
+        "token, unless a client certificate authenticates the client. In later calls, the method only returns the "
+        "user. The same applies on the Unix socket, where every client that can open the socket has access.",
         answer=UserAnswer,
     ),
     Method(

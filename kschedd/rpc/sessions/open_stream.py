@@ -45,7 +45,7 @@ class OpenStream:
             await self._put(item)
 
     async def _put(self, item: Any) -> None:
-        """When the outbox has room, encode and queue one item; until then, the stream stores the value."""
+        """Wait until the outbox has room, then encode the item and queue it."""
         await self._outbox.room()
         encoded = self._encoded(item)
         self._outbox.put(encoded)

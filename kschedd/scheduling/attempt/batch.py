@@ -4,7 +4,7 @@ Pods often arrive in groups made from one template. If the previous pod filled i
 previous scores of all other nodes are still valid. The next attempt then first tries the next best node, without a
 search and without scoring. If the pod does not fit on that node, all nodes are searched as usual.
 
-The results of one attempt are stored for each profile. They are used only
+Each profile stores the results of its last attempt. They are used only
 * The stored results may be used only in the next scheduling cycle (a failed attempt, or an attempt of another profile,
   discards them),
 * only for a pod with the same batch signature (`signing`),

@@ -94,7 +94,7 @@ class PendingPods:
         self._in_flight.add(uid)
 
     def pass_over(self, entry: QueuedPod) -> None:
-        """Skip the pod: it leaves the queue without an attempt, although it may still exist."""
+        """Skip the pod: it leaves the queue without an attempt, even if it still exists."""
         if self.current(entry) is not None:
             self._passed_over.add(entry.uid)
         self.release(entry.uid)

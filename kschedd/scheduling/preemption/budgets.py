@@ -100,7 +100,10 @@ class Budgets:
         return Charges(self._by_namespace, self.first_violated_only)
 
     def split(self, pods: Iterable[Pod]) -> Split:
-        """Count the pods against the budgets in this order. A pod that exceeds an allowance violates the budget."""
+        """Count the pods, in the given order, against the budgets.
+
+        A pod that exceeds an allowance violates the budget.
+        """
         if not self._by_namespace:
             return Split([], list(pods), _NONE)
         violating: list[Pod] = []

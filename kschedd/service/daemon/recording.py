@@ -27,7 +27,8 @@ class RecordingMethods(Methods):
         ),
         doc="Records the run from now on, for `kschedd replay`; the recording begins with the present state of the "
         "cluster. First, running attempts and bindings are completed, and no new attempt is started. This method is "
-        "not available over the network, nor with out-of-tree plugins, which require `run --record`.",
+        "not available over the network, nor with out-of-tree plugins; start the daemon with `run --record` to record "
+        "those.",
         answer=RecordingState,
     )
     async def start(self, call: Call) -> Any:

@@ -163,7 +163,7 @@ def _snapshot(db: Database, state: State | None, found: Salvaged) -> None:
 
 
 def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead | None) -> int:
-    """Apply the events before the first damaged event. Return the highest version that was read."""
+    """Apply the events before the first damaged event. Return the highest version in the log of events."""
     version, chain = (None, None) if state is None else (state.base, state.chain)
     highest = 0
     try:
