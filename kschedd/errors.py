@@ -1,5 +1,6 @@
 """Base class of all errors that input or the environment causes; it is never raised for a bug."""
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 E = TypeVar("E", bound=BaseException)
@@ -8,12 +9,14 @@ E = TypeVar("E", bound=BaseException)
 class KscheddError(Exception):
     """An error that input or the environment causes; it is never raised for a bug.
 
-    If the error has only a reason, `why` contains it. `request_warnings` are the warnings about the rejected request. A
-    subclass specifies its error code in the socket protocol: `class Missing(KscheddError, rpc_code="not_found")`;
-    without `rpc_code`, the code is that of the base class, or `invalid`.
+    If the error has only a reason, `why` contains it. `request_warnings` are the warnings about the rejected request,
+    and `audit_annotations` the annotations of its audit event. A subclass specifies its error code in the socket
+    protocol: `class Missing(KscheddError, rpc_code="not_found")`; without `rpc_code`, the code is that of the base
+    class, or `invalid`.
     """
 
     request_warnings: tuple[str, ...] = ()
+    audit_annotations: Mapping[str, str] = {}
 
     def __init_subclass__(cls, rpc_code: str = "") -> None:
         if rpc_code:

@@ -31,16 +31,20 @@ async def audited(
     access: Access,
     request: HttpRequest,
     peer: Peer,
-    answer: Callable[[HttpRequest, Peer], Awaitable[HttpResponse]],
+    answer: Callable[[HttpRequest, Peer, dict[str, str]], Awaitable[HttpResponse]],
 ) -> HttpResponse:
-    """Return the answer to a request. Record the request with its outcome, even if it fails."""
+    """Return the answer to a request. Record the request with its outcome, even if it fails.
+
+    `answer` adds the annotations of the event to a dict.
+    """
+    annotations: dict[str, str] = {}
     try:
         path, query = split_target(request.target)
     except StatusError:
-        return await answer(request, peer)  # rejects the request
+        return await answer(request, peer, annotations)  # rejects the request
     ref = ref_of_path(path)
     if ref.get("resource") in FOR_EVERYBODY:
-        return await answer(request, peer)
+        return await answer(request, peer, annotations)
     user = _user_of(access, request, peer)
     noted = AuditedCall(
         Caller(user, address=peer.address),
@@ -48,11 +52,12 @@ async def audited(
         request.target.decode("latin-1"),
         log.now_s(),
         ref,
+        annotations,
         user_agent=request.headers.get("user-agent", "")[:256],
     )
     outcome = AuditOutcome.of_error("cancelled", "the client went")
     try:
-        response = await answer(request, peer)
+        response = await answer(request, peer, annotations)
         outcome = _outcome_of(response)
         return response
     finally:

@@ -54,7 +54,7 @@ from kschedd.apiserver.handlers.scheduler_metrics import metrics_page, pod_resou
 from kschedd.apiserver.handlers.subresources import bind, serve_subresource
 from kschedd.apiserver.handlers.watching import watch
 from kschedd.apiserver.handlers.writing import create, delete, delete_collection, patch, update
-from kschedd.apiserver.requests import ApiCall, Query, access_request, find_target, split_target
+from kschedd.apiserver.requests import ApiCall, Query, RequestInfo, access_request, find_target, split_target
 from kschedd.apiserver.services import FaceServices
 from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpFault, HttpRequest
@@ -121,12 +121,13 @@ class ApiFace:
 
     async def __call__(self, request: HttpRequest, peer: Peer) -> HttpResponse:
         if self._audit is None or request.method in ("GET", "HEAD"):
-            return await self._answered(request, peer)
+            return await self._answered(request, peer, {})
         return await audited(self._audit, self._access, request, peer, self._answered)
 
-    async def _answered(self, request: HttpRequest, peer: Peer) -> HttpResponse:
+    async def _answered(self, request: HttpRequest, peer: Peer, annotations: dict[str, str]) -> HttpResponse:
+        """Return the answer to a request; add the annotations of its audit event."""
         try:
-            return await self._answer(request, peer)
+            return await self._answer(request, peer, annotations)
         except KscheddError as error:
             path, _, query = request.target.decode("latin-1").partition("?")
             refusal = of_storage(refusal_of(error), path, dry_run="dryRun=All" in query)
@@ -166,7 +167,7 @@ class ApiFace:
         status = failure(fault.status, reasons.get(fault.status, "BadRequest"), fault.why)
         return HttpResponse(fault.status, (("Content-Type", JSON),), encode(status) + b"\n")
 
-    async def _answer(self, request: HttpRequest, peer: Peer) -> HttpResponse:
+    async def _answer(self, request: HttpRequest, peer: Peer, annotations: dict[str, str]) -> HttpResponse:
         path, query, user = await self._authorized(request, peer)
         parts = [part for part in path.split("/") if part]
         if (parts[:1] == ["api"] and len(parts) > 2) or (parts[:1] == ["apis"] and len(parts) > 3):
@@ -175,7 +176,8 @@ class ApiFace:
                 if parts[0] == "apis" and not self._catalogue.of_group(parts[1]):
                     return _no_page()
                 raise not_found_path()
-            return await self._resource(request, peer, path, query, user)
+            target = self._target(request, path, query)
+            return await self._resource(ApiCall(request, peer, target, query, user, annotations=annotations))
         return await self._other(request, path, query, parts)
 
     async def register(self) -> None:
@@ -217,11 +219,13 @@ class ApiFace:
 
     # Resources
 
-    async def _resource(self, request: HttpRequest, peer: Peer, path: str, query: Query, user: User) -> HttpResponse:
+    def _target(self, request: HttpRequest, path: str, query: Query) -> RequestInfo:
         if request.method == "HEAD":
             raise method_not_allowed()
-        target = find_target(request.method, path, query, self._catalogue)
-        call = ApiCall(request, peer, target, query, user)
+        return find_target(request.method, path, query, self._catalogue)
+
+    async def _resource(self, call: ApiCall) -> HttpResponse:
+        target = call.target
         if (target.resource.group, target.resource.name) == ("", "endpoints"):
             call.warnings.append(_ENDPOINTS_DEPRECATED)
         try:

@@ -91,6 +91,12 @@ class ApiCall:
     user: Any
     warnings: list[str] = attrs.field(factory=list)
     """Warnings for the client in addition to the answer, whether or not that is an error."""
+    annotations: dict[str, str] = attrs.field(factory=dict)
+    """Annotations of the audit event."""
+
+    def annotate(self, annotations: Mapping[str, str]) -> None:
+        """Add annotations of the audit event. The first value of a key stays."""
+        self.annotations.update({**annotations, **self.annotations})
 
     @property
     def headers(self) -> Mapping[str, str]:

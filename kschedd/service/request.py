@@ -4,7 +4,7 @@ A codec creates a `Request` from a client's message and encodes the response. `k
 requests: `reading` and `watching` execute get, list and watch; `serving` executes writes.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import attrs
@@ -124,13 +124,14 @@ class Request:
 
 @attrs.frozen(eq=False)
 class Response:
-    """The response to a write: the object after and before it, and warnings for the client."""
+    """The response to a write: the object after and before it, warnings, and annotations of the audit event."""
 
     object: Object
     before: Object | None = None
     action: Action = ""
     gone: bool = False  # for a deletion: True if the object was removed immediately
     warnings: tuple[str, ...] = ()
+    audit_annotations: Mapping[str, str] = attrs.field(factory=dict)
     jobs_finish: bool = False  # for a Job or CronJob: True if the pods of Jobs end by themselves in this cluster
 
     def adopted(self, here: Callable[[Object], Object]) -> "Response":

@@ -46,6 +46,7 @@ from kschedd.store.managing import Component
 from kschedd.store.objects.listing import in_order
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.patches.patching import PatchType
+from kschedd.store.remarks import Remarks
 from kschedd.store.trial import Changes, Key
 from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
 from kschedd.values import in_parts, run_steps
@@ -140,8 +141,8 @@ class ClusterWriter(ClusterReader, Protocol):
     `manager` is the field manager of the write; "": no field manager is recorded.
     """
 
-    def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
-        """Make the requests inside the context as this user; yield the list of warnings for the user."""
+    def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[Remarks]:
+        """Make the requests inside the context as this user; yield the remarks of admission about them."""
 
     def warn(self, text: str) -> None:
         """Add a warning for the user of the current request."""

@@ -81,6 +81,7 @@ from kschedd.store.patches.apply import applied, first_applied
 from kschedd.store.patches.patching import PatchType, patched
 from kschedd.store.prototypes.generated import Generated
 from kschedd.store.prototypes.pod_strategy import PodStrategy
+from kschedd.store.remarks import Remarks
 from kschedd.store.set_aside import SetAside
 from kschedd.store.webhooks.modes import WebhookMode
 from kschedd.store.writes import Bind
@@ -148,8 +149,8 @@ class Store(KeptStore):
 
     # --- users --------------------------------------------------------------------------------------------------------
 
-    def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
-        """Make the requests inside the context as this user; yield the list of warnings for the user."""
+    def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[Remarks]:
+        """Make the requests inside the context as this user; yield the remarks of admission about them."""
         return self._admission.on_behalf_of(user)
 
     @contextmanager

@@ -13,8 +13,10 @@ from kschedd.apiserver.services import FaceServices
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
 from tests.apiserver.asking import asking
+from tests.store.policies.made import BAD, binding, config_map, policy
 
 NAMESPACES = "/api/v1/namespaces"
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmission"
 ITSELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
@@ -50,3 +52,24 @@ async def test_what_is_written_and_what_is_refused(tmp_path: Path) -> None:
     assert refused["user"]["username"] == "system:admin"
     assert refused["impersonatedUser"] == {"username": "eve", "groups": ["system:authenticated"]}
     assert not rest, "a target that cannot be decoded names nothing that could be written"
+
+
+async def test_annotations_of_admission(tmp_path: Path) -> None:
+    audit, peer = AuditLog(AuditFile(tmp_path / "audit.log")), Peer(1, "127.0.0.1")
+    seen = {"key": "seen", "valueExpression": "string(object.metadata.name)"}
+    with trio.fail_after(90):
+        async with asking() as api, trio.open_nursery() as nursery:
+            await api.create(f"{POLICIES}policies", policy(auditAnnotations=[seen]))
+            await api.create(f"{POLICIES}policybindings", binding(validationActions=["Deny", "Audit"]))
+            await nursery.start(audit.run)
+            face = ApiFace(FaceServices(api.cluster), Access(), "test", audit=audit)
+            for raw in (config_map("good", data={"a": "1"}), config_map("bad", **BAD)):
+                await face(request("POST", "/api/v1/namespaces/default/configmaps", raw), peer)
+            audit.close()
+    good, bad = map(json.loads, (tmp_path / "audit.log").read_text().splitlines())
+    assert good["responseStatus"]["code"] == 201
+    assert good["annotations"] == {"p/seen": "good"}
+    assert bad["responseStatus"]["code"] == 422
+    assert bad["annotations"]["p/seen"] == "bad"
+    (failure,) = json.loads(bad["annotations"]["validation.policy.admission.k8s.io/validation_failure"])
+    assert (failure["message"], failure["validationActions"]) == ("no bad data", ["Deny", "Audit"])

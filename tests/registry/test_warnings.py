@@ -100,12 +100,12 @@ def test_a_new_pods_profile_by_annotation(
     fields: dict[str, Any] = {} if own is None else {"securityContext": {"appArmorProfile": own}}
     context: dict[str, Any] = {} if of_pod is None else {"securityContext": {"appArmorProfile": of_pod}}
     store = Store()
-    with store.on_behalf_of(UserInfo("admin")) as warnings:
+    with store.on_behalf_of(UserInfo("admin")) as remarks:
         made = store.create(pod(annotations={APPARMOR: annotation}, containers=[container(**fields)], **context))
     (kept,) = made.raw["spec"]["containers"]
     assert (kept.get("securityContext") or {}).get("appArmorProfile") == becomes
     reported = f'metadata.annotations[{APPARMOR}]: deprecated since v1.30; use the "appArmorProfile" field instead'
-    assert warnings == [reported] * warned
+    assert remarks.warnings == [reported] * warned
 
 
 def deployment(seconds: int, **labels: str) -> dict[str, Any]:

@@ -58,9 +58,9 @@ def steps(record: Mapping[str, Any]) -> Iterator[Step]:
 def _answer(store: Store, step: Mapping[str, Any]) -> Answer:
     user = step.get("as") or {"user": "admin", "groups": ["system:masters"]}
     try:
-        with store.on_behalf_of(UserInfo(user["user"], tuple(user["groups"]))) as reported:
+        with store.on_behalf_of(UserInfo(user["user"], tuple(user["groups"]))) as remarks:
             answer = _ask(store, step)
-        return Answer(201 if step["method"] == "POST" else 200, answer, warnings=tuple(reported))
+        return Answer(201 if step["method"] == "POST" else 200, answer, warnings=tuple(remarks.warnings))
     except ApiError as refusal:
         faults = refusal.faults if isinstance(refusal, Invalid) and refusal.code == 422 else ()
         causes = tuple(dict.fromkeys((fault.path, fault.why) for fault in faults))

@@ -193,10 +193,10 @@ def test_what_admission_adds_is_in_the_pod_and_what_it_warns_of_is_told() -> Non
     store.merge_patch(
         "Namespace", "", "default", {"metadata": {"labels": {"pod-security.kubernetes.io/warn": "restricted"}}}
     )
-    with store.on_behalf_of(UserInfo("me", ())) as warned:
+    with store.on_behalf_of(UserInfo("me", ())) as remarks:
         made = store.create(pod("p"))
     assert made.spec["tolerations"], "DefaultTolerationSeconds"
-    assert any("would violate PodSecurity" in text for text in warned), warned
+    assert any("would violate PodSecurity" in text for text in remarks.warnings), remarks.warnings
 
 
 def test_an_object_is_in_the_namespace_that_it_names(store: Store) -> None:

@@ -279,9 +279,9 @@ def test_what_a_user_is_warned_of_is_said_once() -> None:
     raws = [{**like, "metadata": {**meta, "name": n, "annotations": _APP_ARMOR}} for n in "abc"]
     warnings = []
     for store, create in zip(stores, (Store.create_many, one_by_one), strict=True):
-        with store.on_behalf_of(UserInfo("jane", ())) as answer:
+        with store.on_behalf_of(UserInfo("jane", ())) as remarks:
             create(store, raws)
-        warnings.append(list(answer))
+        warnings.append(remarks.warnings)
     assert warnings[0] == warnings[1]
     assert len(warnings[0]) == 1
 

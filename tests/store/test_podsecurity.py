@@ -181,12 +181,12 @@ def test_each_equal_pod_is_warned_of_and_a_change_of_the_labels_counts_at_once()
     store = Store(now=Clock())
     store.create(namespace(warn="baseline"))
     for name in ("a", "b"):
-        with store.on_behalf_of(ADMIN) as warnings:
+        with store.on_behalf_of(ADMIN) as remarks:
             store.create(pod(name, hostNetwork=True))
-        assert warnings == ['would violate PodSecurity "baseline:latest": host namespaces (hostNetwork=true)']
-    with store.on_behalf_of(ADMIN) as warnings:
+        assert remarks.warnings == ['would violate PodSecurity "baseline:latest": host namespaces (hostNetwork=true)']
+    with store.on_behalf_of(ADMIN) as remarks:
         store.update(namespace(enforce="baseline"))
-    assert warnings == [
+    assert remarks.warnings == [
         'existing pods in namespace "ns" violate the new PodSecurity enforce level "baseline:latest"',
         "a (and 1 other pod): host namespaces",
     ]
@@ -204,9 +204,9 @@ def test_a_workload_is_warned_of_but_not_refused() -> None:
         "metadata": {"name": "d", "namespace": "ns"},
         "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template},
     }
-    with store.on_behalf_of(ADMIN) as warnings:
+    with store.on_behalf_of(ADMIN) as remarks:
         store.create(deployment)
-    assert warnings == ['would violate PodSecurity "baseline:latest": host namespaces (hostPID=true)']
+    assert remarks.warnings == ['would violate PodSecurity "baseline:latest": host namespaces (hostPID=true)']
 
 
 def test_a_namespace_with_a_level_that_there_is_not_is_refused() -> None:

@@ -54,9 +54,9 @@ def updated(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     store.create(defined(loose(SPEC)))
     store.create({**widget("w"), "spec": before})
     store.apply(defined(SPEC))
-    with store.on_behalf_of(UserInfo("ann")) as warnings:
+    with store.on_behalf_of(UserInfo("ann")) as remarks:
         store.update({**widget("w"), "spec": after})
-    return warnings
+    return remarks.warnings
 
 
 @pytest.mark.parametrize(

@@ -586,9 +586,9 @@ def test_a_status_is_not_written_by_a_merge_patch_of_the_whole_unless_that_is_as
 
 def test_who_is_refused_a_patch_is_warned_and_told_why(store: Store) -> None:
     store.create(workload("Deployment", "d"))
-    with store.on_behalf_of(UserInfo("me", ())) as warned, pytest.raises(Invalid, match=r"spec\.replicas"):
+    with store.on_behalf_of(UserInfo("me", ())) as remarks, pytest.raises(Invalid, match=r"spec\.replicas"):
         store.patch("Deployment", "default", "d", {"spec": {"replicas": -1, "nonsense": 1}}, validation="Warn")
-    assert warned == ['unknown field "spec.nonsense"']
+    assert remarks.warnings == ['unknown field "spec.nonsense"']
 
 
 def test_what_is_refused_all_writes_takes_only_what_it_mirrors(store: Store) -> None:

@@ -87,13 +87,15 @@ def request_of(
 
 
 async def serve(face: FaceServices, call: ApiCall, request: Request) -> Response:
-    """Serve a request. Add the warnings of the request, or of its error, to `call`."""
+    """Serve a request. Add the warnings and audit annotations of the request, or of its error, to `call`."""
     try:
         response = await face.executor(call).serve(request)
     except KscheddError as refusal:
         call.warnings.extend(refusal.request_warnings)
+        call.annotate(refusal.audit_annotations)
         raise
     call.warnings.extend(response.warnings)
+    call.annotate(response.audit_annotations)
     return response
 
 
@@ -335,4 +337,5 @@ async def delete_collection(face: FaceServices, call: ApiCall) -> HttpResponse:
         page = attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])
     for response in await face.executor(call).serve_each(request, page.objects):
         call.warnings.extend(text for text in response.warnings if text not in call.warnings)
+        call.annotate(response.audit_annotations)
     return await list_response(face, call, page, form)

@@ -32,18 +32,20 @@ def serve(store: ClusterWriter, request: Request) -> Response:
     authorize(store, request)
     operation = _operation(request)
     warnings: list[str] = []
-    with store.on_behalf_of(request.user or _CLUSTER) as warned:
+    with store.on_behalf_of(request.user or _CLUSTER) as remarks:
         try:
             response = operation(store, request, warnings)
             warnings += _warnings(request, response, store.features)
         except KscheddError as refusal:
-            refusal.request_warnings = tuple(dict.fromkeys((*warnings, *warned)))
+            refusal.request_warnings = tuple(dict.fromkeys((*warnings, *remarks.warnings)))
+            refusal.audit_annotations = remarks.annotations
             raise
     if response.object.kind in _JOBS and store.pod_behavior is not None:
         response = attrs.evolve(response, jobs_finish=store.pod_behavior.finish_jobs_s is not None)
-    if not (warnings or warned):
+    if not (warnings or remarks.warnings or remarks.annotations):
         return response
-    return attrs.evolve(response, warnings=tuple(dict.fromkeys((*warnings, *warned))))
+    together = tuple(dict.fromkeys((*warnings, *remarks.warnings)))
+    return attrs.evolve(response, warnings=together, audit_annotations=remarks.annotations)
 
 
 def _warnings(request: Request, response: Response, features: frozenset[str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """RequestAdmission: admission of the current request for its user, with warnings.
 
 The store serves one request after another; the plugin chain (`Admission`) stores no state per request. This class
-passes the request's user and the cluster to the chain, and collects the chain's warnings.
+passes the request's user and the cluster to the chain, and collects the remarks of the chain.
 
 Raises: ApiError, with the message of the plugin that rejects the request.
 """
@@ -19,6 +19,7 @@ from kschedd.store.admission_plugins.resourcequota import QUOTA, Charge
 from kschedd.store.authorization.escalation import check_escalation
 from kschedd.store.authorization.judge import RBAC_KINDS
 from kschedd.store.errors import NotFound, Unadmitted
+from kschedd.store.remarks import Remarks
 
 if TYPE_CHECKING:
     from kschedd.store.admission.reviewing import Reviewing
@@ -39,7 +40,7 @@ class RequestAdmission:
         self.chain = chain
         self.cluster = cluster
         self.user: UserInfo | None = None  # user who makes the request; None: the cluster itself
-        self._warnings: list[str] = []
+        self._remarks = Remarks()
         self.validates = False  # True while bindings of policies exist, so that each write must be judged
         self.mutates = False  # True while policies may change each write
         self._reviewing: Reviewing | None = None  # created for the first review
@@ -60,7 +61,8 @@ class RequestAdmission:
     def _access(self) -> "HookAccess":
         from kschedd.store.webhooks.hooks import HookAccess
 
-        return HookAccess(self.webhook_answers, self.webhook_mode, self.warn)
+        remarks = self._remarks if self.user is not None else Remarks()
+        return HookAccess(self.webhook_answers, self.webhook_mode, remarks)
 
     def _review(self) -> "Reviewing":
         if self._reviewing is None:
@@ -70,19 +72,19 @@ class RequestAdmission:
         return self._reviewing
 
     @contextmanager
-    def on_behalf_of(self, user: UserInfo) -> Iterator[list[str]]:
-        """Make the requests inside the context as this user; yield the list of warnings for the user."""
-        before = self.user, self._warnings
-        self.user, self._warnings = user, []
+    def on_behalf_of(self, user: UserInfo) -> Iterator[Remarks]:
+        """Make the requests inside the context as this user; yield the remarks of admission about them."""
+        before = self.user, self._remarks
+        self.user, self._remarks = user, Remarks()
         try:
-            yield self._warnings
+            yield self._remarks
         finally:
-            self.user, self._warnings = before
+            self.user, self._remarks = before
 
     def warn(self, text: str) -> None:
         """Add a warning for the user of the current request. Equal warnings are added only once."""
-        if self.user is not None and text not in self._warnings:
-            self._warnings.append(text)
+        if self.user is not None:
+            self._remarks.warn(text)
 
     def depends_on_user(self, kind: str) -> bool:
         """Return whether a plugin's decision about objects of this kind depends on the user."""

@@ -107,7 +107,7 @@ class Reviewing:
         if new is None and self._enabled["MutatingAdmissionWebhook"] and not _is_configuration(reviewed):
             self._webhooks.mutated(reviewed, access, set(), set(), None)
         if self._enabled[validating.POLICY] and not _is_policy(reviewed):
-            self._validating.validate(reviewed, access.warn, access.answers)
+            self._validating.validate(reviewed, access.remarks, access.answers)
         if self._enabled["ValidatingAdmissionWebhook"] and not _is_configuration(reviewed):
             self._webhooks.validate(reviewed, access)
 

@@ -4,13 +4,14 @@ Source: Kubernetes v1.37, apiserver/pkg/admission/plugin/policy/validating/{disp
 Errors: PolicyDenied, for a write that a policy rejects.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.objects import Object
+from kschedd.api.schemas.go_order import go_json
 from kschedd.api.selecting.selectors import SelectorError
 from kschedd.cel.values import kind as kind_of_value
 from kschedd.store.awaited import WebhookAnswers, evaluated
@@ -20,11 +21,15 @@ from kschedd.store.policies.compiled import Composition, Evaluated, Expression, 
 from kschedd.store.policies.environment import BUDGET, request_names
 from kschedd.store.policies.params import ConfigurationError, PolicyCluster, collected, param_kind
 from kschedd.store.policies.reviewed import Reviewed, matched_resource
+from kschedd.store.remarks import Remarks
 
 Raw = Mapping[str, Any]
 POLICY: Final = "ValidatingAdmissionPolicy"
 BINDING: Final = "ValidatingAdmissionPolicyBinding"
 _LONGEST_MESSAGE: Final = 5 * 1024  # octets
+_LONGEST_ANNOTATION: Final = 10 * 1024  # octets
+_FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
+_MOST_FAILURES: Final = 50
 _CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
 
 
@@ -88,6 +93,15 @@ class CompiledPolicy:
 class Denial:
     message: str
     reason: str = ""
+    place: int = 0  # of the validation in its policy
+
+
+@attrs.frozen(eq=False)
+class _Judgment:
+    """The judgment of the policies about one write so far."""
+
+    denied: list[tuple[str, Denial]] = attrs.field(factory=list)
+    audited: list[Raw] = attrs.field(factory=list)  # failures for the audit event
 
 
 class ValidatingPolicies:
@@ -98,40 +112,44 @@ class ValidatingPolicies:
         self._policies = PolicyCache(cluster, POLICY, CompiledPolicy.of)
         self.forget = self._policies.forget
 
-    def validate(self, reviewed: Reviewed, warn: Callable[[str], None], answers: WebhookAnswers | None = None) -> None:
-        """Raise PolicyDenied if a policy rejects the write; pass the messages of bindings that only warn to `warn`.
+    def validate(self, reviewed: Reviewed, remarks: Remarks, answers: WebhookAnswers | None = None) -> None:
+        """Raise PolicyDenied if a policy rejects the write; add warnings and audit annotations to `remarks`.
 
         Raises WebhooksNeeded if `answers` lacks the result of a long evaluation.
         """
-        denied: list[tuple[str, Denial]] = []
+        judgment = _Judgment()
         for policy, bindings in bound_policies(self._cluster, POLICY, BINDING):
-            denied += self._by_policy(self._policies.of(policy), bindings, reviewed, warn, answers)
-        if denied:
-            message, denial = denied[0]
+            self._judge(self._policies.of(policy), bindings, reviewed, remarks, judgment, answers)
+        if judgment.audited:
+            together = "fields_of_1_37" in self._cluster.features  # earlier releases keep only the first failure
+            remarks.annotate(_FAILURES, go_json(judgment.audited[: _MOST_FAILURES if together else 1]))
+        if judgment.denied:
+            message, denial = judgment.denied[0]
             reason = denial.reason or "Invalid"
             code = _CODES.get(reason, 422)
             raise PolicyDenied(reviewed.kind.name, reviewed.shown_name, message, reason, code, (message,))
 
-    def _by_policy(
+    def _judge(
         self,
         policy: CompiledPolicy,
         bindings: Sequence[Object],
         reviewed: Reviewed,
-        warn: Callable[[str], None],
+        remarks: Remarks,
+        judgment: _Judgment,
         answers: WebhookAnswers | None,
-    ) -> list[tuple[str, Denial]]:
-        name = policy.source.name
+    ) -> None:
+        name, denied = policy.source.name, judgment.denied
         begin = f"{POLICY} '{name}'"
         try:
             matched = matched_resource(policy.source.spec.get("matchConstraints"), reviewed, self._cluster)
             if matched is None:
-                return []
+                return
             kind = param_kind(policy.source.spec, self._cluster)
         except (ConfigurationError, SelectorError, ApiError) as fault:
-            return (
-                [(f"{begin} denied request: failed to configure policy: {fault}", Denial(""))] if policy.fails else []
-            )
-        denied: list[tuple[str, Denial]] = []
+            if policy.fails:
+                denied.append((f"{begin} denied request: failed to configure policy: {fault}", Denial("")))
+            return
+        annotations: dict[str, list[str]] = {}
         for binding in bindings:
             before = f"{begin} with binding '{binding.name}' denied request: "
             try:
@@ -147,40 +165,63 @@ class ValidatingPolicies:
             for param in params:
                 names = request_names(reviewed, matched, param, namespace, self._cluster.rbac)
                 what = (POLICY, name, str(policy.source.resource_version))
-                decided, audited = evaluated(answers, what, names, partial(_decisions, policy, names))
-                for decision in decided:
+                decisions = evaluated(answers, what, names, partial(_decisions, policy, names))
+                for decision in decisions.denials:
                     if "Deny" in actions:
                         denied.append((before + decision.message, decision))
+                    if "Audit" in actions:
+                        judgment.audited.append(_failure(decision, name, binding.name, actions))
                     if "Warn" in actions:
-                        warn(
+                        remarks.warn(
                             f"Validation failed for {POLICY} '{name}' with binding '{binding.name}': {decision.message}"
                         )
-                denied += [(before + decision.message, decision) for decision in audited]
-        return denied
+                denied += [(before + decision.message, decision) for decision in decisions.of_annotations]
+                for key, value in decisions.annotations:
+                    annotations.setdefault(key, []).append(value)
+        for key, values in annotations.items():
+            remarks.annotate(f"{name}/{key}", ", ".join(dict.fromkeys(values)))
 
 
-def _decisions(policy: CompiledPolicy, names: Mapping[str, Any]) -> tuple[list[Denial], list[Denial]]:
-    """Return the denials of the validations, and those of audit annotations without a value."""
+def _failure(decision: Denial, policy: str, binding: str, actions: Sequence[str]) -> Raw:
+    return {
+        "message": decision.message,
+        "policy": policy,
+        "binding": binding,
+        "expressionIndex": decision.place,
+        "validationActions": list(actions),
+    }
+
+
+@attrs.frozen
+class _Decisions:
+    """The denials of the validations, those of audit annotations without a valid value, and the annotations."""
+
+    denials: Sequence[Denial] = ()
+    of_annotations: Sequence[Denial] = ()
+    annotations: Sequence[tuple[str, str]] = ()
+
+
+def _decisions(policy: CompiledPolicy, names: Mapping[str, Any]) -> _Decisions:
     try:
         if policy.conditions and not conditions_met(policy.composition, policy.conditions, names):
-            return [], []
+            return _Decisions()
         evaluation = policy.composition.evaluation(names, BUDGET)
         outcomes = [evaluation.outcome(each.expression) for each in policy.validations]
     except PolicyFailure as failure:
-        return ([Denial(str(failure))] if policy.fails else []), []
+        return _Decisions([Denial(str(failure))] if policy.fails else ())
     messages, broken = _messages(policy, names, evaluation.budget)
     found = []
     for place, (validation, outcome) in enumerate(zip(policy.validations, outcomes, strict=True)):
         if outcome.error or broken:
             if policy.fails:
-                found.append(Denial(outcome.error or f"failed messageExpression: {broken}"))
+                found.append(Denial(outcome.error or f"failed messageExpression: {broken}", place=place))
         elif outcome.value is not True:
-            found.append(Denial(_message(validation, messages.get(place)), validation.reason))
+            found.append(Denial(_message(validation, messages.get(place)), validation.reason, place))
     try:
-        audited = _audited(policy, names)
+        of_annotations, annotations = _audited(policy, names)
     except PolicyFailure as failure:
-        return ([Denial(str(failure))] if policy.fails else []), []
-    return found, audited
+        return _Decisions([Denial(str(failure))] if policy.fails else ())
+    return _Decisions(found, of_annotations, annotations)
 
 
 def _messages(policy: CompiledPolicy, names: Mapping[str, Any], budget: int) -> tuple[dict[int, Evaluated], str]:
@@ -204,17 +245,20 @@ def _message(validation: Validation, outcome: Evaluated | None) -> str:
     return validation.message.strip() or f"failed expression: {validation.expression.text.strip()}"
 
 
-def _audited(policy: CompiledPolicy, names: Mapping[str, Any]) -> list[Denial]:
-    """Evaluate the audit annotations. Return the denials of audit annotations without a valid value."""
+def _audited(policy: CompiledPolicy, names: Mapping[str, Any]) -> tuple[list[Denial], list[tuple[str, str]]]:
+    """Return the denials of audit annotations without a valid value, and the annotations with one."""
     evaluation = policy.composition.evaluation({**names, "authorizer": None}, BUDGET)
-    found = []
+    wrong, found = [], []
     for annotation in policy.annotations:
         outcome = evaluation.outcome(annotation.expression)
         if outcome.error:
-            found.append(outcome.error)
-        elif outcome.value is not None and not isinstance(outcome.value, str):
-            found.append(
+            wrong += [outcome.error] if policy.fails else []
+        elif isinstance(outcome.value, str):
+            text = outcome.value.strip().encode(errors="replace")[:_LONGEST_ANNOTATION].decode(errors="replace")
+            found += [(annotation.key, text)] if text else []
+        elif outcome.value is not None:
+            wrong.append(
                 f"valueExpression '{annotation.expression.text}' resulted in unsupported return type: "
                 f"{kind_of_value(outcome.value)}. Return type must be either string or null."
             )
-    return [Denial(why) for why in found] if policy.fails else []
+    return [Denial(why) for why in wrong], found

@@ -3,12 +3,15 @@
 Source: Kubernetes v1.37, apiserver/pkg/admission/plugin/webhook: generic/webhook.go, mutating/dispatcher.go,
 validating/dispatcher.go, request/admissionreview.go, errors/statuserror.go.
 Errors: WebhookDenied, WebhookFailed; WebhooksNeeded, before the answers are known.
+
+The audit event gets the annotations of the responses, of each mutating webhook, and of each ignored failure. Upstream's
+annotations with patches belong to the audit level Request.
 """
 
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +20,7 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.api.schemas.check import schema_for
 from kschedd.api.schemas.codec import decoded_object, encoded_object
+from kschedd.api.schemas.go_order import go_json
 from kschedd.api.selecting.selectors import SelectorError
 from kschedd.registry.defaults import default_typed
 from kschedd.store.awaited import WebhookAnswer, WebhookAnswers, WebhookCall, evaluated
@@ -33,6 +37,7 @@ from kschedd.store.policies.reviewed import (
     selected_namespace,
     selected_object,
 )
+from kschedd.store.remarks import Remarks
 from kschedd.store.webhooks.addresses import address_of, certificates_of
 from kschedd.store.webhooks.modes import WebhookMode
 
@@ -43,6 +48,9 @@ _WITHOUT_EFFECTS: Final = ("None", "NoneOnDryRun")
 _DEFAULT_TIMEOUT_S: Final = 10
 _VERSION: Final = "v1"
 _MOST_CONDITIONS: Final = 1_000  # compiled conditions in the cache
+_MUTATION: Final = "mutation.webhook.admission.k8s.io/"
+_FAILED_OPEN: Final = "failed-open."
+_VALIDATION: Final = "validating.webhook.admission.k8s.io/"
 
 
 @attrs.frozen(eq=False)
@@ -52,6 +60,7 @@ class Hook:
     configuration: str
     raw: Raw
     matched: ReviewedResource
+    place: int  # among the webhooks of all configurations
 
     @property
     def name(self) -> str:
@@ -68,11 +77,15 @@ class Hook:
 
 @attrs.define(eq=False)
 class HookAccess:
-    """How a request reaches webhooks: the answers of calls (None: nothing can be called), and where warnings go."""
+    """How a request reaches webhooks: the answers of calls (None: nothing can be called), and where remarks go."""
 
     answers: WebhookAnswers | None
     mode: WebhookMode
-    warn: Callable[[str], None]
+    remarks: Remarks
+
+
+class _IgnoredFailure(Exception):
+    """A webhook failed, and its failures are ignored."""
 
 
 class Webhooks:
@@ -89,17 +102,29 @@ class Webhooks:
 
     def validate(self, reviewed: Reviewed, access: HookAccess) -> None:
         """Raise WebhookDenied or WebhookFailed if a validating webhook rejects the write, or cannot be called."""
-        hooks = list(self._hooks(VALIDATING, reviewed, access.answers))
-        prepared = [(hook, self._call(hook, reviewed, access, 0)) for hook in hooks]
-        calls = [(hook, call) for hook, call in prepared if call is not None]
+        calls: list[tuple[int, Hook, WebhookCall]] = []
+        for place, hook in enumerate(self._hooks(VALIDATING, reviewed, access.answers)):
+            try:
+                call = self._call(hook, reviewed, access, 0)
+            except _IgnoredFailure:
+                _note_failure(hook, access.remarks, f"{_VALIDATION}round_0_index_{place}")
+                continue
+            if call is not None:
+                calls.append((place, hook, call))
         if not calls:
             return
         assert access.answers is not None, "calls are prepared only if they can be made"
-        answers = access.answers.of([call for _, call in calls])
-        for (hook, call), answer in zip(calls, answers, strict=True):
-            response = _response(hook, call, answer, mutating=False)
-            if response is not None:
-                _judge(hook, response, access.warn)
+        answers = access.answers.of([call for _, _, call in calls])
+        refusals: list[WebhookDenied | WebhookFailed] = []
+        for (place, hook, _), answer in zip(calls, answers, strict=True):
+            try:
+                _judge(hook, _response(hook, answer, mutating=False), access.remarks)
+            except _IgnoredFailure:
+                _note_failure(hook, access.remarks, f"{_VALIDATION}round_0_index_{place}")
+            except (WebhookDenied, WebhookFailed) as refusal:
+                refusals.append(refusal)
+        if refusals:
+            raise refusals[0]
 
     def mutated(
         self,
@@ -117,17 +142,7 @@ class Webhooks:
         for hook in self._hooks(MUTATING, reviewed, access.answers):
             if only is not None and hook.key not in only:
                 continue
-            seen = attrs.evolve(reviewed, new=whole)
-            call = self._call(hook, seen, access, 0 if only is None else 1)
-            if call is None:
-                continue
-            assert access.answers is not None, "calls are prepared only if they can be made"
-            (answer,) = access.answers.of([call])
-            response = _response(hook, call, answer, mutating=True)
-            if response is None:
-                continue
-            _judge(hook, response, access.warn)
-            changed = _patched(hook, response, whole)
+            changed = self._changed(hook, attrs.evolve(reviewed, new=whole), access, 0 if only is None else 1)
             if changed != whole:
                 again |= before
                 before.clear()
@@ -136,17 +151,37 @@ class Webhooks:
                 before.add(hook.key)
         return whole
 
+    def _changed(self, hook: Hook, reviewed: Reviewed, access: HookAccess, number: int) -> Raw | None:
+        """Return the new object after one webhook. Record the invocation, in this round, for the audit event."""
+        key, changed = f"{_MUTATION}round_{number}_index_{hook.place}", reviewed.new
+        try:
+            call = self._call(hook, reviewed, access, number)
+            if call is None:
+                return changed
+            assert access.answers is not None, "calls are prepared only if they can be made"
+            (answer,) = access.answers.of([call])
+            response = _response(hook, answer, mutating=True)
+            _judge(hook, response, access.remarks)
+            changed = _patched(hook, response, reviewed.new)
+        except _IgnoredFailure:
+            _note_failure(hook, access.remarks, key)
+        except (WebhookDenied, WebhookFailed):
+            access.remarks.annotate(key, _invocation(hook, mutated=False))
+            raise
+        access.remarks.annotate(key, _invocation(hook, mutated=changed != reviewed.new))
+        return changed
+
     # -- selection --------------------------------------------------------------------------------------------
 
     def _hooks(self, kind: str, reviewed: Reviewed, answers: WebhookAnswers | None) -> Iterator[Hook]:
-        for configuration in self._cluster.list(kind):
-            for raw in configuration.raw.get("webhooks") or ():
-                found = self._selected(configuration, raw, reviewed, answers)
-                if found is not None:
-                    yield found
+        stated = ((each, raw) for each in self._cluster.list(kind) for raw in each.raw.get("webhooks") or ())
+        for place, (configuration, raw) in enumerate(stated):
+            found = self._selected(configuration, raw, place, reviewed, answers)
+            if found is not None:
+                yield found
 
     def _selected(
-        self, configuration: Object, raw: Raw, reviewed: Reviewed, answers: WebhookAnswers | None
+        self, configuration: Object, raw: Raw, place: int, reviewed: Reviewed, answers: WebhookAnswers | None
     ) -> Hook | None:
         try:
             if not selected_namespace(raw.get("namespaceSelector"), reviewed, self._cluster):
@@ -162,7 +197,7 @@ class Webhooks:
         )
         if matched is None:
             return None
-        hook = Hook(configuration.name, raw, matched)
+        hook = Hook(configuration.name, raw, matched, place)
         return hook if self._meets_conditions(hook, reviewed, answers) else None
 
     def _meets_conditions(self, hook: Hook, reviewed: Reviewed, answers: WebhookAnswers | None) -> bool:
@@ -195,23 +230,22 @@ class Webhooks:
     # -- calls ------------------------------------------------------------------------------------------------
 
     def _call(self, hook: Hook, reviewed: Reviewed, access: HookAccess, number: int) -> WebhookCall | None:
-        """Return the call of a webhook; None if it is skipped, or if its failure is ignored."""
-        name = hook.name
+        """Return the call of a webhook; None if it is skipped. Raises WebhookDenied, WebhookFailed, _IgnoredFailure."""
+        name, warn = hook.name, access.remarks.warn
         if reviewed.dry_run and hook.raw.get("sideEffects") not in _WITHOUT_EFFECTS:
             raise WebhookDenied(400, "BadRequest", f'admission webhook "{name}" does not support dry run')
         client = hook.raw.get("clientConfig") or {}
         found = address_of(client, self._cluster)
         if access.answers is None or access.answers.evaluations_only:
-            access.warn(f'admission webhook "{name}" was not called: webhooks are called only by a running daemon')
+            warn(f'admission webhook "{name}" was not called: webhooks are called only by a running daemon')
             return None
         address = found.address or (found.cluster_ip if access.mode == "call" else "")
         if not address and not found.missing and access.mode == "skip":
-            access.warn(f'admission webhook "{name}" was not called: only simulated pods back its Service')
+            warn(f'admission webhook "{name}" was not called: only simulated pods back its Service')
             return None
         if not address:
             why = found.missing or f'no endpoints available for service "{found.host.partition(".")[0]}"'
-            _fail(hook, f'failed to call webhook: Post "{found.url}?timeout={_timeout(hook)}s": {why}')
-            return None
+            raise _failure(hook, f'failed to call webhook: Post "{found.url}?timeout={_timeout(hook)}s": {why}')
         seen = reviewed.in_version(hook.matched)
         request = {
             **reviewed.request(hook.matched),
@@ -236,18 +270,24 @@ def _timeout(hook: Hook) -> int:
     return int(hook.raw.get("timeoutSeconds") or _DEFAULT_TIMEOUT_S)
 
 
-def _fail(hook: Hook, why: str) -> None:
-    """Raise WebhookFailed, unless the webhook's failures are ignored."""
-    if not hook.ignores:
-        raise WebhookFailed(f'failed calling webhook "{hook.name}": {why}')
+def _failure(hook: Hook, why: str) -> WebhookFailed | _IgnoredFailure:
+    """Return the error for a failure of the webhook."""
+    return _IgnoredFailure() if hook.ignores else WebhookFailed(f'failed calling webhook "{hook.name}": {why}')
 
 
-def _response(hook: Hook, call: WebhookCall, answer: WebhookAnswer, *, mutating: bool) -> Raw | None:
-    """Return the response; None if the call failed and failures are ignored."""
+def _note_failure(hook: Hook, remarks: Remarks, key: str) -> None:
+    remarks.annotate(_FAILED_OPEN + key, hook.name)
+
+
+def _invocation(hook: Hook, *, mutated: bool) -> str:
+    return go_json({"configuration": hook.configuration, "webhook": hook.name, "mutated": mutated})
+
+
+def _response(hook: Hook, answer: WebhookAnswer, *, mutating: bool) -> Raw:
+    """Return the response of a call. Raises WebhookFailed, _IgnoredFailure."""
     if answer.failure or answer.response is None:
         begin = "received invalid webhook response" if answer.is_invalid else "failed to call webhook"
-        _fail(hook, f"{begin}: {answer.failure}")
-        return None
+        raise _failure(hook, f"{begin}: {answer.failure}")
     response = answer.response
     patch, of_type = response.get("patch"), response.get("patchType")
     wrong = ""
@@ -260,15 +300,16 @@ def _response(hook: Hook, call: WebhookCall, answer: WebhookAnswer, *, mutating:
     elif not mutating and of_type is not None:
         wrong = "validating webhook may not return response.patchType"
     if wrong:
-        _fail(hook, f"received invalid webhook response: {wrong}")
-        return None
+        raise _failure(hook, f"received invalid webhook response: {wrong}")
     return response
 
 
-def _judge(hook: Hook, response: Raw, warn: Callable[[str], None]) -> None:
-    """Pass on the warnings of a response. Raises WebhookDenied if it rejects the write."""
+def _judge(hook: Hook, response: Raw, remarks: Remarks) -> None:
+    """Pass on the audit annotations and warnings of a response. Raises WebhookDenied if it rejects the write."""
+    for key, value in (response.get("auditAnnotations") or {}).items():
+        remarks.annotate(f"{hook.name}/{key}", str(value))
     for text in response.get("warnings") or ():
-        warn(str(text))
+        remarks.warn(str(text))
     if response.get("allowed"):
         return
     result: Raw = response.get("status") or {}
@@ -287,8 +328,7 @@ def _patched(hook: Hook, response: Raw, whole: Raw | None) -> Raw | None:
     try:
         operations: Sequence[Any] = json.loads(base64.b64decode(patch))
     except (binascii.Error, ValueError) as fault:
-        _fail(hook, f"received undecodable patch in webhook response: {fault}")
-        return whole
+        raise _failure(hook, f"received undecodable patch in webhook response: {fault}") from None
     if not operations:
         return whole
     if whole is None:
@@ -296,8 +336,7 @@ def _patched(hook: Hook, response: Raw, whole: Raw | None) -> Raw | None:
             f'admission webhook "{hook.name}" attempted to modify the object, which is not supported for this operation'
         )
     if response.get("patchType") != "JSONPatch":
-        _fail(hook, f'unsupported patch type "{response.get("patchType")}"')
-        return whole
+        raise _failure(hook, f'unsupported patch type "{response.get("patchType")}"')
     try:
         made: Raw = json_patch(dict(whole), operations)
     except BadPatch as fault:

@@ -1,9 +1,13 @@
 """ValidatingAdmissionPolicies decide about writes, with kube-apiserver 1.37.2's messages."""
 
+import json
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from kschedd.config.versions.kube_versions import kube_version
 from kschedd.store.admission.chain import Admission
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import ApiError, PolicyDenied
@@ -15,6 +19,7 @@ from tests.store.policies.made import BAD, CONFIG_MAPS, ONLY_GOOD, binding, conf
 
 BEGIN = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
 PARAM_KIND = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
+ALL_PARAMS = {"selector": {"matchLabels": {"is": "param"}}, "namespace": "default", "parameterNotFoundAction": "Deny"}
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 
 
@@ -201,7 +206,7 @@ def test_a_binding_selects_requests(bound: dict[str, Any], raw: dict[str, Any], 
 
 
 @pytest.mark.parametrize(("match_policy", "matches"), [("Equivalent", True), ("Exact", False)])
-def test_another_version_of_the_resource(match_policy: str, matches: bool) -> None:
+def test_another_kube_version_the_resource(match_policy: str, matches: bool) -> None:
     rule = {"apiGroups": ["autoscaling"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["*"]}
     constraints = {"resourceRules": [rule], "matchPolicy": match_policy}
     spec = {
@@ -253,9 +258,74 @@ def test_an_unknown_kind_of_parameters_fails_the_policy() -> None:
 
 def test_warn_admits_and_warns_once() -> None:
     store = made({}, {"validationActions": ["Warn", "Audit"]})
-    with store.on_behalf_of(UserInfo("alice", ("dev",))) as warnings:
+    with store.on_behalf_of(UserInfo("alice", ("dev",))) as remarks:
         store.create(config_map(**BAD))
-    assert warnings == ["Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': no bad data"]
+    assert remarks.warnings == ["Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': no bad data"]
+
+
+def remarked(store: Store, raw: dict[str, Any]) -> Mapping[str, str]:
+    """Return the annotations of the audit event of a creation, which may be rejected."""
+    with store.on_behalf_of(UserInfo("alice")) as remarks, suppress(PolicyDenied):
+        store.create(raw, dry_run=True)
+    return remarks.annotations
+
+
+FAILURES = "validation.policy.admission.k8s.io/validation_failure"
+
+
+def test_failures_are_audited() -> None:
+    first = {"expression": "true"}
+    store = made({"validations": [first, {"expression": "false", "message": "a < b"}, ONLY_GOOD]})
+    store.create(binding("c", validationActions=["Warn", "Audit"]))
+    (text,) = remarked(store, config_map(**BAD)).values()
+    failure = {
+        "message": "a < b",
+        "policy": "p",
+        "binding": "c",
+        "expressionIndex": 1,
+        "validationActions": ["Warn", "Audit"],
+    }
+    assert json.loads(text) == [failure, {**failure, "message": "no bad data", "expressionIndex": 2}]
+    assert text.startswith('[{"message":"a \\u003c b","policy":"p","binding":"c","expressionIndex":1,')
+
+
+@pytest.mark.parametrize(("version", "count"), [("1.36", 1), ("1.37", 50)])
+def test_the_number_of_audited_failures_is_limited(version: str, count: int) -> None:
+    store = Store(now=Clock(), rules=kube_version(version).default_rules)
+    store.create(policy(validations=[{"expression": "false"}] * 60))
+    store.create(binding(validationActions=["Audit"]))
+    assert len(json.loads(remarked(store, config_map())[FAILURES])) == count
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("'name ' + object.metadata.name", "name c"),
+        ("'  '", None),
+        ("null", None),
+        ("string(object.data.none)", None),
+    ],
+)
+def test_an_audit_annotation(expression: str, value: str | None) -> None:
+    stated = {"key": "seen", "valueExpression": expression}
+    store = made({"auditAnnotations": [stated], "failurePolicy": "Ignore"})
+    store.create(binding("c"))
+    assert remarked(store, config_map()).get("p/seen") == value
+
+
+def test_audit_annotations_of_rejected_writes_with_the_values_of_all_parameters() -> None:
+    stated = [
+        {"key": "limit", "valueExpression": "string(params.data.limit)"},
+        {"key": "long", "valueExpression": "string(params.data.long)"},
+    ]
+    store = Store(now=Clock())
+    for name, limit in (("one", "1"), ("two", "2"), ("three", "1")):
+        store.create(config_map(name, labels={"is": "param"}, data={"limit": limit, "long": "x" * 20_000}))
+    store.create(policy(**PARAM_KIND, auditAnnotations=stated))
+    store.create(binding(paramRef=ALL_PARAMS))
+    annotations = remarked(store, config_map(**BAD))
+    assert sorted(annotations["p/limit"].split(", ")) == ["1", "2"]
+    assert len(annotations["p/long"]) == 10 * 1024
 
 
 @pytest.mark.parametrize(

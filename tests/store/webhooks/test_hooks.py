@@ -2,7 +2,8 @@
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -138,11 +139,11 @@ def test_reinvocation(again: str, times: int) -> None:
 def test_warnings_reach_the_user() -> None:
     store = Store(now=Clock())
     store.create(hook())
-    with store.on_behalf_of(UserInfo("alice")) as warnings:
+    with store.on_behalf_of(UserInfo("alice")) as remarks:
         called(
             store, lambda: store.create(config_map()), lambda call: WebhookAnswer({"allowed": True, "warnings": ["a"]})
         )
-    assert warnings == ["a"]
+    assert remarks.warnings == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -184,9 +185,9 @@ def test_webhooks_are_not_called_for_configurations() -> None:
 def test_without_a_daemon_webhooks_are_skipped_with_a_warning() -> None:
     store = Store(now=Clock())
     store.create(hook())
-    with store.on_behalf_of(UserInfo("alice")) as warnings:
+    with store.on_behalf_of(UserInfo("alice")) as remarks:
         store.create(config_map())
-    assert warnings == [
+    assert remarks.warnings == [
         'admission webhook "h.example.com" was not called: webhooks are called only by a running daemon'
     ]
 
@@ -217,9 +218,9 @@ def served(mode: Any, *raws: dict[str, Any]) -> tuple[Store, list[WebhookCall], 
     store.set_webhook_mode(mode)
     for raw in (*raws, hook(**OF_SERVICE)):
         store.create(raw, restore=raw["kind"] == "Pod")
-    with store.on_behalf_of(UserInfo("alice")) as warnings:
+    with store.on_behalf_of(UserInfo("alice")) as remarks:
         _, calls = called(store, lambda: store.create(config_map()), lambda call: ALLOWED)
-    return store, calls, warnings
+    return store, calls, remarks.warnings
 
 
 def test_a_service_with_a_foreign_address_is_called_there() -> None:
@@ -256,3 +257,67 @@ def test_a_deletion_is_judged() -> None:
     _, (call,) = called(store, lambda: store.delete("ConfigMap", "default", "c"), lambda call: ALLOWED)
     assert (call.request["operation"], call.request["object"]) == ("DELETE", None)
     assert call.request["oldObject"]["metadata"]["name"] == "c"
+
+
+def annotated(answer: Answer, *hooks: dict[str, Any]) -> Mapping[str, str]:
+    """Return the annotations of the audit event of a creation, which may be rejected."""
+    store, annotations = Store(now=Clock()), dict[str, str]()
+    for each in hooks:
+        store.create(each)
+
+    def write() -> None:
+        with store.on_behalf_of(UserInfo("ann")) as remarks:
+            try:
+                store.create(config_map(data={"a": "1"}))
+            finally:
+                annotations.update(remarks.annotations)
+
+    with suppress(WebhookDenied, WebhookFailed):
+        called(store, write, answer)
+    return annotations
+
+
+NOTED = {"auditAnnotations": {"why": "so", "bad key": "x", "a/b": "x"}}
+
+
+def test_annotations_of_responses_even_if_the_write_is_denied() -> None:
+    refused = WebhookAnswer({"allowed": False, "status": {}, **NOTED})
+    noted = annotated(lambda call: refused, hook("a"), hook("b"))
+    assert noted == {"a.example.com/why": "so", "b.example.com/why": "so"}
+
+
+def test_annotations_of_mutating_webhooks() -> None:
+    def answer(call: WebhookCall) -> WebhookAnswer:
+        return labelled(b="1") if call.webhook == "b.example.com" else ALLOWED
+
+    unmatched = hook("a", "Mutating", rules=[{**RULE, "resources": ["nodes"]}])
+    others = (hook("b", "Mutating"), hook("c", "Mutating"), hook("d", "Mutating", reinvocationPolicy="IfNeeded"))
+    before = hook("aa", "Mutating", reinvocationPolicy="IfNeeded")
+    assert annotated(answer, unmatched, before, *others) == {
+        "mutation.webhook.admission.k8s.io/round_0_index_1": invocation("aa", "false"),
+        "mutation.webhook.admission.k8s.io/round_0_index_2": invocation("b", "true"),
+        "mutation.webhook.admission.k8s.io/round_0_index_3": invocation("c", "false"),
+        "mutation.webhook.admission.k8s.io/round_0_index_4": invocation("d", "false"),
+        "mutation.webhook.admission.k8s.io/round_1_index_1": invocation("aa", "false"),
+    }
+
+
+def invocation(name: str, mutated: str) -> str:
+    return f'{{"configuration":"{name}","webhook":"{name}.example.com","mutated":{mutated}}}'
+
+
+def test_annotations_of_failed_webhooks() -> None:
+    hooks = (
+        hook("a", "Mutating", failurePolicy="Ignore"),
+        hook("b", failurePolicy="Ignore"),
+        hook("c", failurePolicy="Ignore"),
+    )
+    failed = WebhookAnswer(failure="x")
+    assert annotated(lambda call: failed if call.webhook != "b.example.com" else ALLOWED, *hooks) == {
+        "mutation.webhook.admission.k8s.io/round_0_index_0": invocation("a", "false"),
+        "failed-open.mutation.webhook.admission.k8s.io/round_0_index_0": "a.example.com",
+        "failed-open.validating.webhook.admission.k8s.io/round_0_index_1": "c.example.com",
+    }
+    assert annotated(lambda call: failed, hook("a", "Mutating")) == {
+        "mutation.webhook.admission.k8s.io/round_0_index_0": invocation("a", "false")
+    }
