@@ -214,7 +214,7 @@ class Replacement:
         checked = accepted(
             old.kind, old.name, wanted, prepare, check, lambda done: validate_updated(done, wrong, before)
         )
-        custom.check_definition(old.kind, checked)
+        custom.check_definition(old.kind, checked, before)
         self._admission.validate(attributes, checked, before)
         return encoded_object(checked), encoded_object(requested[0])
 

@@ -113,29 +113,42 @@ def _but_cleanup(meta: Raw) -> list[str]:
     return [each for each in meta.get("finalizers") or () if each != CLEANUP]
 
 
-def check_definition(kind: str, raw: Raw) -> None:
-    """Reject a definition with schemas that are not structural or rules that do not compile. Raises Invalid."""
-    if kind == DEFINITION and (faults := definition_faults(raw)):
+def check_definition(kind: str, raw: Raw, old: Raw | None = None) -> None:
+    """Reject a definition with schemas that are not structural, or rules with errors. Raises Invalid.
+
+    `old` is the previous definition.
+    """
+    if kind == DEFINITION and (faults := definition_faults(raw, old)):
         raise Invalid(kind, raw["metadata"].get("name") or "", tuple(faults))
 
 
-def definition_faults(raw: Raw) -> list[FieldError]:
-    """Return the errors in a definition: schemas that are not structural, and rules that do not compile."""
-    versions = [version for version in (raw.get("spec") or {}).get("versions") or () if isinstance(version, Mapping)]
-    schemas = [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
-    if schemas and all(schema == schemas[0] for schema in schemas):  # upstream merges equal schemas
-        return _schema_faults(schemas[0], "spec.validation.openAPIV3Schema")
+def definition_faults(raw: Raw, old: Raw | None = None) -> list[FieldError]:
+    """Return the errors in a definition: schemas that are not structural, and rules with errors."""
+    schemas, before = _schemas(raw), {} if old is None else dict(_schemas(old))
+    unchanged = [name in before and before[name] == schema for name, schema in schemas]
+    if schemas and all(schema == schemas[0][1] for _, schema in schemas):  # upstream merges equal schemas
+        return _schema_faults(schemas[0][1], "spec.validation.openAPIV3Schema", all(unchanged))
     return [
         fault
-        for index, schema in enumerate(schemas)
-        for fault in _schema_faults(schema, f"spec.versions[{index}].schema.openAPIV3Schema")
+        for index, (_, schema) in enumerate(schemas)
+        for fault in _schema_faults(schema, f"spec.versions[{index}].schema.openAPIV3Schema", unchanged[index])
     ]
 
 
-def _schema_faults(schema: Any, path: str) -> list[FieldError]:
+def _schemas(definition: Raw) -> list[tuple[Any, Any]]:
+    """Return the names and schemas of a definition's versions."""
+    versions = (definition.get("spec") or {}).get("versions") or ()
+    return [
+        (each.get("name"), (each.get("schema") or {}).get("openAPIV3Schema"))
+        for each in versions
+        if isinstance(each, Mapping)
+    ]
+
+
+def _schema_faults(schema: Any, path: str, unchanged: bool) -> list[FieldError]:
     if not schema:
         return []
-    return structural_faults(schema, path) or list(definition_rule_faults(schema, path))
+    return structural_faults(schema, path) or list(definition_rule_faults(schema, path, unchanged=unchanged))
 
 
 _UNCHECKED: Final = invalid(

@@ -7,7 +7,7 @@ compiled when their CustomResourceDefinition is written. A rule that does not co
 stored rule is effective.
 
 Source: Kubernetes v1.37, apiextensions-apiserver/pkg/apiserver/schema/cel (validation.go, compilation.go),
-pkg/apis/apiextensions/validation/validation.go. Not implemented: the estimated cost of a rule.
+pkg/apis/apiextensions/validation/validation.go.
 Errors: none; violations are returned.
 """
 
@@ -23,7 +23,9 @@ from kschedd.cel.errors import CelCompileError, CelFailure
 from kschedd.store.custom_resources.ratcheting import ABSENT, is_unchanged, key_of, keys_of, old_items
 
 if TYPE_CHECKING:
+    from kschedd.cel.environment import CelEnvironment
     from kschedd.cel.program import Program
+    from kschedd.store.custom_resources.rule_costs import RuleCosts
 
 Raw = Mapping[str, Any]
 
@@ -39,14 +41,60 @@ _SPENT: Final = "validation failed due to running out of cost budget, no further
 _NO_FIELDS: Final[Raw] = {}
 
 
-def definition_rule_faults(schema: Any, path: str, *, root: bool = True) -> Iterator[FieldError]:
-    """Yield errors for rules in the schema that are incomplete or do not compile."""
+def definition_rule_faults(schema: Any, path: str, *, unchanged: bool = False) -> Iterator[FieldError]:
+    """Yield errors for rules in the schema that are incomplete, do not compile or are too expensive.
+
+    The costs of an `unchanged` schema are not estimated.
+    """
+    if not has_rules(schema):
+        return
+    from kschedd.store.custom_resources.rule_costs import RuleCosts  # imports CEL
+
+    costs = None if unchanged else RuleCosts()
+    yield from _inner_faults(schema, path, True, 1, costs)
+    if costs is not None:
+        yield from costs.faults(path)
+
+
+def _inner_faults(
+    schema: Any, path: str, root: bool, count: int | None, costs: "RuleCosts | None"
+) -> Iterator[FieldError]:
+    """Yield the errors of a schema that has `count` values in an object; None without a limit."""
     if not isinstance(schema, Mapping):
         return
+    valid = []
     for index, rule in enumerate(_rules(schema)):
-        yield from _definition_faults(schema, rule, f"{path}.{RULES}[{index}]", root)
+        here = f"{path}.{RULES}[{index}]"
+        faults = list(_definition_faults(schema, rule, here, root))
+        yield from faults
+        if not faults:
+            valid.append((rule, here))
+    if costs is not None:
+        from kschedd.store.custom_resources.rule_costs import inner_count
+
+        yield from _cost_faults(schema, valid, root, count, costs)
+        count = inner_count(schema, count)
     for name, inner in _inner_schemas(schema):
-        yield from definition_rule_faults(inner, f"{path}.{name}", root=False)
+        yield from _inner_faults(inner, f"{path}.{name}", False, count, costs)
+
+
+def _cost_faults(
+    schema: Raw, rules: Sequence[tuple[Raw, str]], root: bool, count: int | None, costs: "RuleCosts"
+) -> Iterator[FieldError]:
+    """Yield the errors of expressions whose estimated cost is too high. `rules` are valid, each with its path."""
+    if not rules:
+        return
+    from kschedd.cel.estimates import estimated_cost
+    from kschedd.store.custom_resources.rule_costs import sized_type, total_cost
+
+    sizes, most = sized_type(schema, root=root)
+    for rule, path in rules:
+        environment = _environment(schema, bool(rule.get("optionalOldSelf")), root)
+        cost = total_cost(estimated_cost(str(rule["rule"]), environment, sizes), most if count is None else count)
+        yield from costs.add(cost, f"{path}.rule", "rule")
+        if message := str(rule.get("messageExpression") or ""):
+            cost = estimated_cost(message, environment, sizes)
+            yield from costs.add(cost, f"{path}.messageExpression", "messageExpression")
 
 
 def has_rules(schema: Any) -> bool:
@@ -316,29 +364,34 @@ def _compiled(schema: Raw, rule: Raw, root: bool) -> CompiledRule:
 
 
 def _compile(schema: Raw, text: str, expression: str, optional: bool, root: bool) -> CompiledRule:
-    from kschedd.cel.environment import CelEnvironment
     from kschedd.cel.program import compile_expression
-    from kschedd.store.custom_resources.rule_types import rule_types
 
-    of_type, structs = rule_types(schema, root=root)
+    environment = _environment(schema, optional, root)
     uses_old = _OLD.search(text) is not None
     program = message = None
     fault = message_fault = ""
     try:
-        names = {"self": of_type, "oldSelf": f"optional({of_type})" if optional else of_type}
-        program = compile_expression(text, CelEnvironment.of(names, structs))
+        program = compile_expression(text, environment)
         if program.type.name != "bool":
             program, fault = None, "cel expression must evaluate to a bool"
     except CelCompileError as wrong:
         fault = wrong.detail
     if program is not None and expression.strip():
         try:
-            message = compile_expression(expression, CelEnvironment.of(names, structs))
+            message = compile_expression(expression, environment)
             if message.type.name != "string":
                 message, message_fault = None, "messageExpression must evaluate to a string"
         except CelCompileError as wrong:
             message_fault = f"messageExpression {wrong.detail}"
     return CompiledRule(schema, program, fault, message, message_fault, uses_old)
+
+
+def _environment(schema: Raw, optional: bool, root: bool) -> "CelEnvironment":
+    from kschedd.cel.environment import CelEnvironment
+    from kschedd.store.custom_resources.rule_types import rule_types
+
+    of_type, structs = rule_types(schema, root=root)
+    return CelEnvironment.of({"self": of_type, "oldSelf": f"optional({of_type})" if optional else of_type}, structs)
 
 
 def _rules(schema: Raw) -> Sequence[Raw]:
