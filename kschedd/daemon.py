@@ -182,7 +182,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     # To the journal: the capacity is one batch, which is collected while the previous batch is written. If the journal
     # is slow, the disk therefore slows down the store and its writers.
     to_journal, journal_in = trio.open_memory_channel[Commit](MOST_COMMITS)
-    # From the journal to the store, which always receives immediately.
+    # From the journal to the store. The capacity is 0, because the store always receives immediately.
     to_kept, kept_in = trio.open_memory_channel[Outcome](0)
     # To the store: the capacity is the number of requests that the store executes in one batch.
     to_store, store_in = trio.open_memory_channel[StoreMessage](256)

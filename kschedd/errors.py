@@ -9,10 +9,10 @@ E = TypeVar("E", bound=BaseException)
 class KscheddError(Exception):
     """An error that input or the environment causes; it is never raised for a bug.
 
-    If the error has only a reason, `why` contains it. `request_warnings` are the warnings about the rejected request,
-    and `audit_annotations` the annotations of its audit event. A subclass specifies its error code in the socket
-    protocol: `class Missing(KscheddError, rpc_code="not_found")`; without `rpc_code`, the code is that of the base
-    class, or `invalid`.
+    An error that consists only of a reason has it in `why`. `request_warnings` are the warnings about the rejected
+    request, and `audit_annotations` the annotations of its audit event. A subclass specifies its error code in the
+    socket protocol: `class Missing(KscheddError, rpc_code="not_found")`. Without `rpc_code`, the code is that of the
+    base class, or `invalid`.
     """
 
     request_warnings: tuple[str, ...] = ()

@@ -4,8 +4,8 @@ A `DomainCounter` receives every change (`add`) and returns columns: by row, or 
 is updated in place from its first request until labels change; then it is rebuilt on the next request.
 
 Returned columns are read-only, and valid only within the scheduling cycle. Shapes: a column by row has an int64 for
-each row of the table. A column by domain has an int64 for each value id of the label column, and a last element that
-stays 0. A row without the label has id -1, which indexes the last element.
+each row of the table. A column by domain has an int64 for each value of the label: the index is the value's id. Rows
+without the label have the id -1, which is the index of an additional last element that stays 0.
 """
 
 import attrs

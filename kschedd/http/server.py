@@ -389,7 +389,7 @@ class _Connection:
         return data
 
     async def _turn_to_end(self) -> None:
-        """Wait for a slot to close this connection.
+        """Wait until this connection may be closed.
 
         Thousands of clients may disconnect at the same time; closing all their connections together would delay all
         other tasks.

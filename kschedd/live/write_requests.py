@@ -1,6 +1,6 @@
 """Writes as requests to a real API server.
 
-A write to an existing object is sent as a strategic merge patch with only the changes, as by kube-scheduler. Fields
+A write to an existing object is sent as a strategic merge patch with only the changes, as in kube-scheduler. Fields
 that kschedd does not know, and list entries that others have added meanwhile, are therefore preserved. Resource
 versions of local copies are assigned by this daemon and never sent. If a write depends on a version, the caller
 provides the server's version.

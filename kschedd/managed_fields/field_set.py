@@ -209,7 +209,7 @@ def _rank(value: Any) -> tuple[int, Any]:
 
 
 def path_text(path: Sequence[str]) -> str:
-    """Return a path in the format of messages: `.spec.containers[name="a"].image`."""
+    """Return a path as error messages show it: `.spec.containers[name="a"].image`."""
     return "".join(map(step_text, path))
 
 

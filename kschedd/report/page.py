@@ -1,7 +1,7 @@
 """The page: a report's sections in one HTML file that loads no other resource.
 
-Everything works without script: drawings are SVG, details are expandable elements, and every row and column of a cell
-has an anchor for links. The script adds a description of the cell under the pointer or the keyboard cursor.
+The page needs no JavaScript: drawings are SVG, details are expandable elements, and rows and columns of tables have
+anchors for links. The script only adds a description of the cell under the pointer or the keyboard cursor.
 """
 
 import json

@@ -183,7 +183,7 @@ class Client:
         return await self._request(method, wire_params(args, named), None)
 
     async def ask(self, answer: type[A], method: str, /, **named: Any) -> A:
-        """Call a method and return its result as an instance of the answer's class. Raises also AnswerError."""
+        """Call a method and return its result as an instance of the class `answer`. Raises also AnswerError."""
         result: A = read(answer, await self.call(method, **named))
         return result
 

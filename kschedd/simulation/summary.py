@@ -1,6 +1,6 @@
 """The results of a simulation: scheduled pods, pending pods with reasons, and the utilization of the cluster.
 
-`Utilisation` samples the cluster whenever it is idle and weights each sample by its duration.
+`Utilisation` reads the requested amounts whenever the scheduler has no work left, and weights them by their duration.
 `Summary` is printed as a table or as JSON. Programs read the JSON, so fields are only ever added.
 Units: shares are 0 to 1; seconds are virtual, except in names with `wall`.
 """

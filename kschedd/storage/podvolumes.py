@@ -4,7 +4,7 @@
 use the volume of a bound claim. For a WaitForFirstConsumer claim, an existing volume is bound (smallest request first)
 or a new volume is provisioned. A claim with the selected-node annotation can be used only on that node.
 Source: Kubernetes v1.34, volumebinding/binder.go (GetPodVolumeClaims, FindPodVolumes).
-Errors: StorageError if upstream returns an error.
+Raises: StorageError where kube-scheduler's volume binder returns an error.
 """
 
 from collections.abc import Mapping

@@ -148,7 +148,9 @@ def read_spec(
     folder: Path | None = None,
     data: Path | None = None,
 ) -> SweepSpec:
-    """Read a file, or a mapping whose paths are relative to the working directory. Raises ConfigErrors.
+    """Read a specification from a file or a mapping. Raises ConfigErrors.
+
+    Paths in a mapping are relative to the working directory.
 
     `source` and `folder`: the origin of the mapping. `data`: the folder with the files of clusters and workloads.
     """

@@ -61,7 +61,7 @@ class CommandRunner:
     _sink: OutputSink | None = None
     _child: "subprocess.Popen[bytes] | None" = None  # the process of `! COMMAND`
     tells: bool = False  # True if the definition of a macro is confirmed
-    result: int = 0  # the first exit status that is a result and not an error, such as 1 of a diff
+    result: int = 0  # exit status of the first verb whose answer was "no", such as 1 of `diff`; 0: none
     _running: trio.CancelScope | None = None
     _announces: bool = True  # True if the cancellation of the running command must be reported
 

@@ -91,10 +91,10 @@ class TraceStore:
         self.environment.apply(op)
         self._log()
 
-    def create(self, raw: Raw) -> None:
+    def create(self, raw: Raw, *, manager: str = "") -> None:
         self._write(Create(raw))
 
-    def update(self, raw: Raw, *, subresource: str = "") -> None:
+    def update(self, raw: Raw, *, subresource: str = "", manager: str = "") -> None:
         self._write(Update(raw))
 
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> None:
@@ -110,7 +110,9 @@ class TraceStore:
                 failures.append(refusal)
         return failures
 
-    def merge_patch(self, kind: str, namespace: str, name: str, patch: Raw, *, subresource: str = "") -> None:
+    def merge_patch(
+        self, kind: str, namespace: str, name: str, patch: Raw, *, subresource: str = "", manager: str = ""
+    ) -> None:
         self._write(MergePatch(kind, namespace, name, patch, subresource))
 
     def delete(self, kind: str, namespace: str, name: str, *, uid: str = "", **options: Any) -> None:

@@ -12,9 +12,9 @@ from tests.lint.lint_examples import examples
 
 HEAD = f"""# Lint
 
-`kschedd lint` finds what a Kubernetes release ignores or rejects, objects that contradict themselves, and what an
-upgrade changes. For most findings, the API server rejects nothing: the field is dropped, or has another effect than
-expected.
+`kschedd lint` finds fields that a Kubernetes release ignores or rejects, objects that contradict themselves, and
+changes by an upgrade. For most findings, the API server rejects nothing: the field is dropped, or has another effect
+than expected.
 
     kschedd lint -f deploy/                                  # files and folders
     kschedd lint -f deploy/ --kube-version 1.35              # for a cluster of another release ({OLDEST} to {NEWEST})

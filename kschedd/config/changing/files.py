@@ -1,6 +1,6 @@
 """Operations on a configuration file: validation, a list of its values, and conversion to v1.
 
-The socket's methods and the command line return these results.
+Methods of the socket return the results, and the command line prints them.
 """
 
 from __future__ import annotations

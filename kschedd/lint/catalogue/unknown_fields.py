@@ -1,4 +1,4 @@
-"""The rule about fields that a kind does not have, as strict decoding in kube-apiserver finds them."""
+"""The rule about fields that a kind does not have, as kube-apiserver's strict decoding reports them."""
 
 from collections.abc import Iterator
 from typing import Final

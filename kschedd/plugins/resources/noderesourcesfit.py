@@ -55,7 +55,7 @@ from kschedd.values import fast_frozen
 _UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
 _PLAIN = ("cpu", "memory", "ephemeral-storage")
 _MOST_SHAPES = 1024
-_MOST_BITS = 32  # maximum number of requested resources for which each has a bit
+_MOST_BITS = 32  # maximum number of requested resources; each has one bit of the code
 
 _LEAST = -(1 << 63)  # smallest number in a column of int64
 

@@ -35,7 +35,7 @@ _LISTS: Final = (
     ("ephemeralContainers", "ephemeralContainerStatuses"),
 )
 _NONE: Final[Raw] = {}
-_Place = tuple[int, str]  # the position of a container in the pod, and its path
+_Place = tuple[int, str]  # the index of a container in the pod, and its field path
 
 
 def kubelet_events(store: ClusterReader, namespace: str | None, name: str | None = None) -> list[Object]:

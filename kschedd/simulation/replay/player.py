@@ -222,7 +222,7 @@ class Player:
         self._event_listeners.append(listener)
 
     def peek(self) -> Note | None:
-        """Return the next note, or None at the end."""
+        """Return the next note of the recording without consuming it, or None at the end of the recording."""
         if not self._ahead:
             note = next(self._notes, None)
             if note is None:

@@ -178,7 +178,7 @@ class PodPrototypes:
     _by_spec: dict[int, PodPrototype] = attrs.field(factory=dict)
 
     def of(self, raw: Raw) -> PodPrototype | None:
-        """Return the prototype from which that manifest's pod may be copied."""
+        """Return the prototype from which the pod of this manifest may be copied."""
         return self._by_spec.get(id(raw.get("spec")), self._latest)
 
     def add(self, prototype: PodPrototype, raw: Raw) -> None:

@@ -185,7 +185,7 @@ def _deletions_of_files(
 ) -> tuple[list[_Deletion], int]:
     """Return the objects that the manifests name, and the number of unreadable manifests."""
     if options.what or options.selector or options.field_selector or options.all:
-        raise UsageError("-f FILE excludes kinds, selectors and --all")
+        raise UsageError("-f/--filename cannot be combined with kinds, selectors or --all")
     objects, failed = read_objects(session, options.filename, namespace or "default")
     calls: list[_Deletion] = []
     # Delete in reverse order, because namespaces and other dependencies are usually first in a file.

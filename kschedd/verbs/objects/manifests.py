@@ -111,7 +111,9 @@ def _apply_words(words: VerbParser) -> None:
     file_flag(words, needed=True)
     words.add_argument("-n", "--namespace", metavar="NS", help="namespace of objects that have none")
     words.add_argument("--atomic", action="store_true", help="apply no object if any is invalid")
-    words.add_argument("--server-side", action="store_true", help="apply on the server, by field manager")
+    words.add_argument(
+        "--server-side", action="store_true", help="apply on the server; a field manager owns the applied fields"
+    )
     words.add_argument(
         "--force-conflicts",
         action="store_true",
