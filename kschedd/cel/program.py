@@ -23,9 +23,21 @@ from kschedd.cel.errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
 from kschedd.cel.functions import text
 from kschedd.cel.functions.text import ANY
 from kschedd.cel.functions.times import duration, timestamp
+from kschedd.cel.macros import STANDARD
 from kschedd.cel.planner import Planner, UnplannedConversion
 from kschedd.cel.run import CelEvaluation, Code, TooExpensive
-from kschedd.cel.syntax import CallExpr, CelSyntaxError, Expr, ListLiteral, Literal, MapLiteral, located, parse, subtree
+from kschedd.cel.syntax import (
+    CallExpr,
+    CelSyntaxError,
+    Expr,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    located,
+    parse,
+    subtree,
+)
 from kschedd.cel.types import Type, unwrapped
 from kschedd.cel.values import kind
 
@@ -129,6 +141,11 @@ def compile_expression(expression: str, environment: CelEnvironment) -> Program:
     except UnplannedConversion as fault:
         raise CelCompileError(expression, str(fault), at_instantiation=True) from None
     return Program(expression, of_type, code, environment.most_cost)
+
+
+def uses(expression: str, name: str) -> bool:
+    """Return whether a valid expression contains a variable of this name."""
+    return any(isinstance(node, Ident) and node.name == name for node in subtree(parse(expression, STANDARD)))
 
 
 _LITERALS: Final = {"matches": 1, "timestamp": 0, "duration": 0}

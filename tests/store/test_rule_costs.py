@@ -1,4 +1,4 @@
-"""Estimated costs of rules of custom resources, with kube-apiserver 1.37.2's figures, limits and messages."""
+"""Errors of rules in definitions: costs and missing old values, with kube-apiserver 1.37.2's figures and messages."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -181,3 +181,32 @@ def test_an_unchanged_schema_is_not_estimated_again() -> None:
     raw["spec"]["versions"][1]["schema"] = {"openAPIV3Schema": expensive}
     assert definition_faults(raw)
     assert not definition_faults({**raw, "metadata": {**raw["metadata"], "labels": {"a": "b"}}}, raw)
+
+
+WITHIN = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
+
+
+@pytest.mark.parametrize(
+    ("of_list", "rule", "reported"),
+    [
+        pytest.param({}, "self.a == oldSelf.a", True, id="list"),
+        pytest.param({"x-kubernetes-list-type": "atomic"}, "self.a == oldSelf.a", True, id="atomic"),
+        pytest.param(
+            {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"]},
+            "self.a == oldSelf.a",
+            False,
+            id="keys",
+        ),
+        pytest.param({}, "self.a != 'oldSelf'", False, id="text"),
+        pytest.param({}, "self.oldSelf == 1", False, id="field"),
+    ],
+)
+def test_transition_rules_need_an_old_value(of_list: Mapping[str, Any], rule: str, reported: bool) -> None:
+    item = {**an_object(a={**STRING, "maxLength": 9}, oldSelf={"type": "integer"}), "required": ["a"]}
+    found = faults(an_object(l={**listed(ruled(item, rule), 9), **of_list}))
+    if not reported:
+        assert not found
+    else:
+        ((path, why),) = found
+        assert path == "properties[l].items.x-kubernetes-validations[0].rule"
+        assert why == f'Invalid value: "{rule}": {WITHIN} {PATH}.properties[l]'

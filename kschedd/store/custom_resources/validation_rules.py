@@ -12,7 +12,6 @@ Errors: none; violations are returned.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +31,6 @@ Raw = Mapping[str, Any]
 RULES: Final = "x-kubernetes-validations"
 BUDGET: Final = 10_000_000
 """The cost limit of all rules for one object."""
-_OLD: Final = re.compile(r"\boldSelf\b")
 _HTML: Final = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _LONGEST_MESSAGE: Final = 5 * 1024  # octets
@@ -44,22 +42,25 @@ _NO_FIELDS: Final[Raw] = {}
 def definition_rule_faults(schema: Any, path: str, *, unchanged: bool = False) -> Iterator[FieldError]:
     """Yield errors for rules in the schema that are incomplete, do not compile or are too expensive.
 
-    The costs of an `unchanged` schema are not estimated.
+    The costs of an `unchanged` schema are not estimated, and its transition rules may stay where they are.
     """
     if not has_rules(schema):
         return
     from kschedd.store.custom_resources.rule_costs import RuleCosts  # imports CEL
 
     costs = None if unchanged else RuleCosts()
-    yield from _inner_faults(schema, path, True, 1, costs)
+    yield from _inner_faults(schema, path, True, 1, costs, "")
     if costs is not None:
         yield from costs.faults(path)
 
 
 def _inner_faults(
-    schema: Any, path: str, root: bool, count: int | None, costs: "RuleCosts | None"
+    schema: Any, path: str, root: bool, count: int | None, costs: "RuleCosts | None", within: str
 ) -> Iterator[FieldError]:
-    """Yield the errors of a schema that has `count` values in an object; None without a limit."""
+    """Yield the errors of a schema that has `count` values in an object; None without a limit.
+
+    `within` is the path of the list around it whose items have no old value; "" if there is none.
+    """
     if not isinstance(schema, Mapping):
         return
     valid = []
@@ -74,8 +75,15 @@ def _inner_faults(
 
         yield from _cost_faults(schema, valid, root, count, costs)
         count = inner_count(schema, count)
+    if within:
+        for rule, here in valid if costs is not None else ():
+            if _compiled(schema, rule, root).uses_old:
+                why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
+                yield invalid(f"{here}.rule", rule["rule"], why)
+    elif schema.get("type") == "array" and schema.get("x-kubernetes-list-type") != "map":
+        within = path
     for name, inner in _inner_schemas(schema):
-        yield from _inner_faults(inner, f"{path}.{name}", False, count, costs)
+        yield from _inner_faults(inner, f"{path}.{name}", False, count, costs, within)
 
 
 def _cost_faults(
@@ -364,10 +372,9 @@ def _compiled(schema: Raw, rule: Raw, root: bool) -> CompiledRule:
 
 
 def _compile(schema: Raw, text: str, expression: str, optional: bool, root: bool) -> CompiledRule:
-    from kschedd.cel.program import compile_expression
+    from kschedd.cel.program import compile_expression, uses
 
     environment = _environment(schema, optional, root)
-    uses_old = _OLD.search(text) is not None
     program = message = None
     fault = message_fault = ""
     try:
@@ -383,7 +390,7 @@ def _compile(schema: Raw, text: str, expression: str, optional: bool, root: bool
                 message, message_fault = None, "messageExpression must evaluate to a string"
         except CelCompileError as wrong:
             message_fault = f"messageExpression {wrong.detail}"
-    return CompiledRule(schema, program, fault, message, message_fault, uses_old)
+    return CompiledRule(schema, program, fault, message, message_fault, program is not None and uses(text, "oldSelf"))
 
 
 def _environment(schema: Raw, optional: bool, root: bool) -> "CelEnvironment":
