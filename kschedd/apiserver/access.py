@@ -1,5 +1,7 @@
 """Access control: loopback is open to every local client; other addresses require a token or a client certificate.
 
+An invalid JSON Web Token is rejected on every address, and with `--authorization-mode RBAC` every invalid token.
+
 On loopback without TLS, the Host of a request must be a loopback name, and so must its Origin, if it has one. The check
 prevents web pages in a local browser from sending requests in the user's name.
 
@@ -69,6 +71,8 @@ class Access:
             account = self.account_of(token.strip())
             if account is not None:
                 return user_of_service_account(account)
+            if self.credentials.settings.rbac or token.count(".") == 2:  # JSON Web Tokens identify ServiceAccounts
+                raise StatusError(401, "Unauthorized", "Unauthorized")
         if not known and not certificates:
             return ANYBODY
         raise StatusError(401, "Unauthorized", "Unauthorized")

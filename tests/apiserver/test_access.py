@@ -36,6 +36,25 @@ def test_a_token_opens_and_a_wrong_one_does_not() -> None:
             access.user_of(request(**headers), Peer(1, "10.0.0.1"))
 
 
+@pytest.mark.parametrize(
+    ("rbac", "token", "accepted"),
+    [
+        pytest.param(False, "garbage", True, id="a-loopback-address-is-open"),
+        pytest.param(False, "a.b.c", False, id="but-not-to-an-invalid-web-token"),
+        pytest.param(True, "garbage", False, id="with-rbac-a-token-must-be-valid"),
+    ],
+)
+def test_an_invalid_token_on_a_loopback_address(rbac: bool, token: str, accepted: bool) -> None:
+    access = Access(Credentials(ListenSettings(Address("127.0.0.1", 0), rbac=rbac), StaticTokens(), None))
+    asked = request(authorization=f"Bearer {token}")
+    if accepted:
+        assert access.user_of(asked, Peer(1, "127.0.0.1")).name == "system:admin"
+        return
+    with pytest.raises(StatusError, match="Unauthorized") as refused:
+        access.user_of(asked, Peer(1, "127.0.0.1"))
+    assert refused.value.code == 401
+
+
 def test_a_client_certificate_names_user_and_groups() -> None:
     access = letting_in(StaticTokens(), client_ca=Path("ca.pem"))
     certificate = {"subject": ((("organizationName", "dev"),), (("commonName", "ann"),))}
