@@ -61,7 +61,9 @@ def scale_up(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
 def scale_down(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable: int) -> dict[str, int]:
     """Return the old ReplicaSets' next sizes.
 
-    Unavailable pods are removed first, then available pods above the minimum.
+    Unavailable pods are removed first, then available pods above the minimum. A ReplicaSet that reports more available
+    pods than it wants was scaled down before, and its status does not show it yet; available pods are then not removed,
+    because their number is unknown.
     """
     least = wanted - unavailable
     total = sum(r.wanted for r in old) + new.wanted
@@ -71,12 +73,16 @@ def scale_down(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable:
     sizes = {r.name: r.wanted for r in old}
     ordered = sorted(old, key=lambda r: (r.created, r.name))
     cleaned = 0
-    for r in ordered:
-        unhealthy = min(spare - cleaned, r.wanted - r.available)
-        if unhealthy > 0:
-            sizes[r.name] -= unhealthy
-            cleaned += unhealthy
     excess = sum(r.available for r in old) + new.available - least
+    for r in ordered:
+        if cleaned >= spare:
+            break
+        if r.available > r.wanted:
+            excess = 0
+            break
+        unhealthy = min(spare - cleaned, r.wanted - r.available)
+        sizes[r.name] -= unhealthy
+        cleaned += unhealthy
     for r in ordered:
         less = min(sizes[r.name], max(0, excess))
         sizes[r.name] -= less

@@ -48,6 +48,7 @@ def test_growth_of_the_new(wanted: int, surge: int, old: int, new: int, expected
         pytest.param(10, 2, 10, 0, 0, 0, {"old": 8}, id="no-more-than-allowed-even-if-unhealthy"),
         pytest.param(10, 2, 8, 8, 2, 0, {}, id="new-ones-not-up-yet"),
         pytest.param(10, 2, 8, 8, 2, 2, {"old": 6}, id="new-ones-up"),
+        pytest.param(100, 25, 75, 100, 50, 25, {}, id="a-status-from-before-the-last-step"),
     ],
 )
 def test_shrinking_of_the_old(
@@ -83,9 +84,9 @@ def test_proportions_add_up(sets: list[tuple[int, int]], wanted: int, surge: int
 def test_shrinking_never_leaves_too_few_available(
     old: list[tuple[int, int]], new: tuple[int, int], wanted: int, unavailable: int
 ) -> None:
-    sets = [rs(str(place), size, min(size, up)) for place, (size, up) in enumerate(old)]
+    sets = [rs(str(place), size, up) for place, (size, up) in enumerate(old)]  # a status may be out of date
     fresh = rs("new", new[0], min(new))
     sizes = {r.name: r.wanted for r in sets} | scale_down(sets, fresh, wanted, unavailable)
-    before = sum(r.available for r in sets) + fresh.available
+    before = sum(min(r.wanted, r.available) for r in sets) + fresh.available
     after = sum(min(sizes[r.name], r.available) for r in sets) + fresh.available
     assert after >= min(before, wanted - unavailable)
