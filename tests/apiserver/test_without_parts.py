@@ -29,13 +29,13 @@ async def test_a_new_node_bears_the_taint_not_ready(without: Collection[Part], t
 @pytest.mark.parametrize(
     ("without", "status", "words"),
     [
-        pytest.param((), 200, "this pod is simulated", id="simulated"),
+        pytest.param((), 200, "ready to serve", id="simulated"),
         pytest.param(("kubelets",), 500, '"https://n1:10250/containerLogs/default/a/main?tailLines=1"', id="left-out"),
     ],
 )
 async def test_a_log_is_asked_of_the_kubelet(without: Collection[Part], status: int, words: str) -> None:
     async with asking(without=without) as api:
-        manifest = pod("a")
+        manifest = pod("a", annotations={"kschedd.io/logs": "ready to serve"})
         await api.create(PODS, {**manifest, "spec": {**manifest["spec"], "nodeName": "n1"}})
         answered = await api.ask("GET", f"{PODS}/a/log?container=main&tailLines=1")
     assert answered.status == status

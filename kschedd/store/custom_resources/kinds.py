@@ -195,9 +195,10 @@ def by_schema(
         faults = spec_faults(definition, made, None if old is None else old.raw)
     if scale is not None:
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
-    if schema is not None and faults:
-        faults = [*faults, *([_UNCHECKED] if any(map(_blocks_rules, faults)) and _schema_has_rules(schema) else ())]
-    if schema is not None and _UNCHECKED not in faults:
+    if schema is not None and definition.uid and any(map(_blocks_rules, faults)) and _schema_has_rules(schema):
+        faults = [*faults, _UNCHECKED]
+    checked = _UNCHECKED not in faults if definition.uid else not faults  # without uid: a kind of the release itself
+    if schema is not None and checked:
         judged = partial(judged_rules, schema, made, *before, shows_values="fields_of_1_35" in features)
         what = (DEFINITION, definition.name, str(definition.resource_version), subresource)
         names = {"object": made, "oldObject": None if old is None else old.raw}

@@ -30,7 +30,7 @@ Then: kschedd run --from cluster.json.gz, or kschedd load cluster.json.gz on a d
 are not needed. The scheduler's configuration goes beside it: kschedd run --config FILE.
 """
 _NOTHING_IN_IT: Final = 2
-_NOT_SAVED: Final = frozenset(("Event", "Lease"))
+_NOT_SAVED: Final = frozenset(("Event", "Lease", "ComponentStatus"))
 
 
 def _load_words(words: VerbParser) -> None:
