@@ -18,7 +18,7 @@ _NAMED: Final = 5  # maximum number of objects listed in a sentence; further obj
 # kinds whose expected behavior kschedd does not implement
 _KINDS: Final[Mapping[str, str]] = {
     "HorizontalPodAutoscaler": (
-        "scales only in a daemon, by the annotations kschedd.io/cpu-usage and kschedd.io/memory-usage of its pods"
+        "scales by the annotations kschedd.io/cpu-usage and kschedd.io/memory-usage of its pods, and not without them"
     ),
     "APIService": "stored, but requests for its API are not forwarded",
     "CertificateSigningRequest": "stored, but it is not signed",

@@ -160,6 +160,7 @@ def test_expose_selects_the_pods_of_the_object(typed, daemon) -> None:
         ("create cm c --from-literal a=1 --from-literal a=2", 2, 'cannot add key "a"'),
         ("create cm c --from-file nope", 2, "No such file"),
         ("create nonsense x", 2, "cannot be created from flags"),
+        ("create token app", 2, "tokens are created over the REST API"),
         ("create service clusterip s", 2, "at least one tcp port"),
         ("create service nodeprot s", 2, 'did you mean "nodeport"?'),
         ("create secret tls s", 2, "create secret generic"),

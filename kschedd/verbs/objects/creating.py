@@ -138,6 +138,8 @@ def _made(session: VerbSession, options: argparse.Namespace) -> Raw:
     if kind in ("Service", "Secret") and not sort:
         raise UsageError(f"create {kind.lower()} {'clusterip' if kind == 'Service' else 'generic'} NAME")
     if words and kind not in (*generating.GENERATORS, "Service", "Secret"):
+        if words[0] == "token":
+            raise UsageError("tokens are created over the REST API: `kubectl create token` (`run --http`)")
         hint = did_you_mean(words[0], _MADE)
         raise UsageError(f"{words[0]} cannot be created from flags; use create -f FILE{hint}")
     if len(words) != 2:
