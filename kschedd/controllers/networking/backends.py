@@ -54,6 +54,55 @@ def addresses(pod: Pod, family: str) -> list[str]:
     return [str(address) for address in parsed if ip_family(address) == (6 if family == "IPv6" else 4)]
 
 
+def facts(pod: Pod) -> tuple[Any, ...]:
+    """Return the state of a pod on which endpoints depend."""
+    status = pod.status
+    return bool(pod.deletion_timestamp), pod.finished, ready(pod), status.get("podIPs"), status.get("podIP")
+
+
+class PodParts:
+    """The endpoints and addresses of pods, which all Services and all versions of their objects share.
+
+    Without sharing, each version of the objects of each Service would contain copies for all its pods. Owns a map of
+    the parts by UID of the pod; an entry ends when no Service selects the pod, and is replaced when the facts change.
+    Copies of the controller share the parts, which depend only on the facts.
+    """
+
+    def __init__(self) -> None:
+        # UID -> pod, its facts and node, and its parts by the properties of the Service and the node
+        self._known: dict[str, tuple[Pod, tuple[Any, ...], dict[tuple[Any, ...], dict[str, Any] | None]]] = {}
+
+    def forget(self, uid: str) -> None:
+        self._known.pop(uid, None)
+
+    def endpoint(self, service: Object, pod: Pod, node: Object | None, family: str) -> dict[str, Any] | None:
+        """Return the pod's endpoint in an EndpointSlice of this family; None if it has no address of the family."""
+        published = bool(service.spec.get("publishNotReadyAddresses"))
+        zone = node.labels.get(ZONE) if isinstance(node, Node) else None
+        key = ("endpoint", family, published, zone, hostname(service, pod))
+        parts = self._of(pod)
+        if key not in parts:
+            parts[key] = _endpoint(pod, addresses(pod, family), published, zone, key[4])
+        return parts[key]
+
+    def address(self, service: Object, pod: Pod, family: str) -> dict[str, Any] | None:
+        """Return the pod's address in an Endpoints object; None if it has no address of the family."""
+        key = ("address", family, hostname(service, pod))
+        parts = self._of(pod)
+        if key not in parts:
+            parts[key] = _address(pod, addresses(pod, family), key[2])
+        return parts[key]
+
+    def _of(self, pod: Pod) -> dict[tuple[Any, ...], dict[str, Any] | None]:
+        known = self._known.get(pod.uid)
+        if known is not None and known[0] is pod:
+            return known[2]
+        now = (*facts(pod), pod.node_name)
+        parts = known[2] if known is not None and known[1] == now else {}
+        self._known[pod.uid] = (pod, now, parts)
+        return parts
+
+
 def ports(service: Object, pod: Pod) -> list[dict[str, Any]]:
     """Return the ports of the Service that the pod has, with the pod's port numbers."""
     found = []
@@ -84,15 +133,17 @@ def _pod_reference(pod: Pod) -> dict[str, Any]:
     return {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
 
 
-def _hostname(service: Object, pod: Pod) -> str:
+def hostname(service: Object, pod: Pod) -> str:
     spec = pod.pod_spec.raw
     return str(spec.get("hostname") or "") if spec.get("subdomain") == service.name else ""
 
 
-def endpoint(service: Object, pod: Pod, node: Object | None, listed: Sequence[str]) -> dict[str, Any]:
-    """Return the pod's endpoint in an EndpointSlice; `listed` are its addresses."""
+def _endpoint(
+    pod: Pod, listed: Sequence[str], published: bool, zone: str | None, its_hostname: str
+) -> dict[str, Any] | None:
+    if not listed:
+        return None
     serving, terminating = ready(pod), bool(pod.deletion_timestamp)
-    published = bool(service.spec.get("publishNotReadyAddresses"))
     found: dict[str, Any] = {
         "addresses": list(listed),
         "conditions": {
@@ -104,32 +155,38 @@ def endpoint(service: Object, pod: Pod, node: Object | None, listed: Sequence[st
     }
     if pod.node_name:
         found["nodeName"] = pod.node_name
-    if isinstance(node, Node) and node.labels.get(ZONE):
-        found["zone"] = node.labels[ZONE]
-    if hostname := _hostname(service, pod):
-        found["hostname"] = hostname
+    if zone:
+        found["zone"] = zone
+    if its_hostname:
+        found["hostname"] = its_hostname
+    return found
+
+
+def _address(pod: Pod, listed: Sequence[str], its_hostname: str) -> dict[str, Any] | None:
+    if not listed:
+        return None
+    found = {"ip": listed[0], "targetRef": _pod_reference(pod)}
+    if pod.node_name:
+        found["nodeName"] = pod.node_name
+    if its_hostname:
+        found["hostname"] = its_hostname
     return found
 
 
 # --- the subsets of an Endpoints object ------------------------------------------------------------------------------
 
 
-def subsets(service: Object, pods: Iterable[Pod]) -> list[dict[str, Any]]:
+def subsets(service: Object, pods: Iterable[Pod], parts: PodParts) -> list[dict[str, Any]]:
     """Return the subsets: addresses with the same ports and the same readiness on each port share a subset."""
     family = address_types(service)[0]
     published = bool(service.spec.get("publishNotReadyAddresses"))
     by_address: dict[tuple[str, str], dict[str, Any]] = {}  # IP and uid
     by_port: dict[tuple[Any, ...], dict[tuple[str, str], bool]] = {}  # port -> address -> readiness
     for pod in pods:
-        listed = addresses(pod, family) if is_backend(pod, terminating=published) else []
-        if not listed:
+        address = parts.address(service, pod, family) if is_backend(pod, terminating=published) else None
+        if address is None:
             continue
-        key = (listed[0], pod.uid)
-        address = {"ip": listed[0], "targetRef": _pod_reference(pod)}
-        if pod.node_name:
-            address["nodeName"] = pod.node_name
-        if hostname := _hostname(service, pod):
-            address["hostname"] = hostname
+        key = (address["ip"], pod.uid)
         by_address[key] = address
         for port in _subset_ports(service, pod):
             by_port.setdefault(port, {})[key] = published or ready(pod)

@@ -2,7 +2,9 @@
 
 An index finds the Services of a pod by its labels. Events of pods in namespaces without such Services are not
 delivered, and events that change nothing in the endpoints are ignored. A Service with more than 100 pods is examined at
-most once per millisecond for each pod, so that the start of many pods costs a limited share of the time.
+most once per millisecond for each pod, so that the start of many pods costs a limited share of the time. All Services
+share a budget of 4000 pods per second. A turn examines Services until it has examined 250 pods; the other Services wait
+for the next turns.
 
 A Service's slices are deleted with their owner by the garbage collector; its Endpoints object is deleted here.
 
@@ -19,9 +21,9 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.networking.backends import (
     HEADLESS,
+    PodParts,
     address_types,
-    addresses,
-    endpoint,
+    facts,
     has_own_endpoints,
     is_backend,
     is_headless,
@@ -40,7 +42,6 @@ from kschedd.controllers.networking.slices import (
 from kschedd.controllers.object_events import EventRecorder
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
-from kschedd.controllers.workloads.pod_state import ready
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import DELETED, WatchEvent
@@ -53,7 +54,9 @@ _ENDPOINTS_MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 _ENDPOINTS_CONTROLLER: Final = "endpoint-controller"
 _OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
 _FEW: Final = 100
-_S_PER_POD: Final = 0.001
+_S_PER_POD: Final = 0.001  # for a Service
+_S_PER_POD_OF_ALL: Final = 0.00025
+_BURST_S: Final = 0.25  # time for which the budget is saved
 _RETRY_S: Final = 1.0
 _PART: Final = 250  # number of pods examined between two pauses, in about 1 ms
 
@@ -68,8 +71,10 @@ class Endpoints(InSteps):
         self._filed: dict[Key, _Label] = {}
         self._members: dict[Key, dict[str, None]] = {}  # Service -> names of the pods that it selects
         self._of_pod: dict[tuple[str, str], tuple[Key, ...]] = {}
-        self._later: Timers[Key] = Timers()
+        self._later: Timers[Key] = Timers()  # Services that wait to be examined
         self._examined: dict[Key, float] = {}
+        self._spent: float = 0.0  # time until which the budget is spent
+        self._parts = PodParts()
         # Service -> trigger times of its pods by name, and its own
         self._triggers: dict[Key, tuple[dict[str, str], str]] = {}
         self._own: dict[tuple[str, str, str], int] = {}  # kind, namespace, name -> version of the last own write
@@ -78,19 +83,20 @@ class Endpoints(InSteps):
 
     @property
     def next_deadline(self) -> float | None:
-        return self._later.next
+        at = self._later.next
+        return None if at is None else max(at, self._spent - _BURST_S)
 
     def concerns(self, event: WatchEvent) -> bool:
         new, old = event.new, event.old
         if not isinstance(new, Pod):
-            return True
+            return new.kind == "Service" or not self._is_own(event)
         if new.namespace not in self._services:
             return False
         if (new.namespace, new.name) not in self._of_pod and not any(True for _ in self._selecting(new)):
             return False
         if event.type == DELETED or not isinstance(old, Pod) or old.labels != new.labels:
             return True
-        return _facts(old) != _facts(new)
+        return facts(old) != facts(new)
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}
@@ -101,12 +107,13 @@ class Endpoints(InSteps):
             elif new.kind == "Service":
                 yield from self._observe_service(new, view, gone=event.type == DELETED)
                 changed[new.namespace, new.name] = None
-            elif not self._is_own(event):
+            else:
+                if event.type == DELETED:
+                    self._own.pop((new.kind, new.namespace, new.name), None)
                 changed.update(dict.fromkeys(self._service_of(new)))
-        for key in self._later.due(now):
-            changed[key] = None
-        ready_now = [key for key in changed if not self._waits(key, now)]
-        return (yield from self.faults.each_in_steps("Service", ready_now, partial(self._look_at, view), now))
+        for key in changed:
+            self._wait(key, now)
+        return (yield from self.faults.each_in_steps("Service", self._due(now), partial(self._look_at, view), now))
 
     # --- the index ----------------------------------------------------------------------------------------------------
 
@@ -126,14 +133,19 @@ class Endpoints(InSteps):
         place = (pod.namespace, pod.name)
         before = self._of_pod.pop(place, ())
         after = () if gone else tuple(self._selecting(pod))
-        for key in before:
-            if key not in after and key in self._members:
-                self._members[key].pop(pod.name, None)
         if after:
             self._of_pod[place] = after
-            for key in after:
-                self._members[key][pod.name] = None
-        return {**dict.fromkeys(before), **dict.fromkeys(after)}
+        else:
+            self._parts.forget(pod.uid)
+        if before == after:
+            return after
+        both = {**dict.fromkeys(before), **dict.fromkeys(after)}
+        for key in before:
+            if key in self._members:
+                self._members[key].pop(pod.name, None)
+        for key in after:
+            self._members[key][pod.name] = None
+        return both
 
     def _observe_service(self, service: Object, view: View, *, gone: bool) -> Reconciling:
         key = (service.namespace, service.name)
@@ -149,12 +161,14 @@ class Endpoints(InSteps):
         if selector:
             label = self._filed[key] = selector[0]
             self._services.setdefault(service.namespace, {}).setdefault(label, {})[service.name] = selector
-            self._members[key] = {}
+            members = self._members[key] = {}
             for present in view.present("Pod", service.namespace):
                 for some in in_parts(present, _PART):
                     for pod in some:
                         if isinstance(pod, Pod) and all(pod.labels.get(name) == value for name, value in selector):
-                            self._observe_pod(pod, gone=False)
+                            members[pod.name] = None
+                            place = (pod.namespace, pod.name)
+                            self._of_pod[place] = (*self._of_pod.get(place, ()), key)
                     yield
         return []
 
@@ -175,26 +189,33 @@ class Endpoints(InSteps):
 
     def _is_own(self, event: WatchEvent) -> bool:
         new = event.new
-        place = (new.kind, new.namespace, new.name)
-        if event.type == DELETED:
-            self._own.pop(place, None)
-            return False
-        return event.version <= self._own.get(place, -1)
+        return event.type != DELETED and event.version <= self._own.get((new.kind, new.namespace, new.name), -1)
 
     def _service_of(self, obj: Object) -> Iterable[Key]:
         owner = obj.owner
         name = obj.name if obj.kind == "Endpoints" else owner.name if owner is not None else ""
         return [(obj.namespace, name)] if (obj.namespace, name) in self._members else []
 
-    def _waits(self, key: Key, now: float) -> bool:
-        """Return whether a Service with many pods was examined a short time ago; a timer is then set."""
-        members = len(self._members.get(key, ()))
-        due = self._examined.get(key, now) + members * _S_PER_POD
-        if members <= _FEW or due <= now or key not in self._examined:
+    def _wait(self, key: Key, now: float) -> None:
+        """Let a Service wait until it may be examined; a Service that waits already keeps its place."""
+        members, examined = len(self._members.get(key, ())), self._examined.get(key)
+        due = now if members <= _FEW or examined is None else max(now, examined + members * _S_PER_POD)
+        at = self._later.at(key)
+        if at is None or at > due:
+            self._later.set(key, due)
+
+    def _due(self, now: float) -> list[Key]:
+        """Return the Services to examine in this turn."""
+        found: list[Key] = []
+        pods = 0
+        while pods < _PART and self._spent - _BURST_S <= now and (due := self._later.due(now, 1)):
+            (key,) = due
+            members = len(self._members.get(key, ()))
+            pods += 1 + members
+            self._spent = max(self._spent, now) + members * _S_PER_POD_OF_ALL
             self._examined[key] = now
-            return False
-        self._later.set(key, due)
-        return True
+            found.append(key)
+        return found
 
     # --- a Service ----------------------------------------------------------------------------------------------------
 
@@ -216,7 +237,7 @@ class Endpoints(InSteps):
             pods += (pod for pod in there if isinstance(pod, Pod))
             yield
         trigger_time = self._trigger_time(key, service, pods)
-        writes = _endpoints_writes(service, pods, view, trigger_time)
+        writes = _endpoints_writes(service, pods, view, trigger_time, self._parts)
         yield
         listed = view.owned_by(service.uid)
         slices = [each for each in listed if each.kind == "EndpointSlice" and each.labels.get(MANAGED_BY) == CONTROLLER]
@@ -224,7 +245,7 @@ class Endpoints(InSteps):
         for family in families:
             backends: list[Backend] = []
             for some_pods in in_parts(pods, _PART):
-                made = (_backend(service, pod, view, family) for pod in some_pods)
+                made = (_backend(service, pod, view, family, self._parts) for pod in some_pods)
                 backends += (each for each in made if each is not None)
                 yield
             existing = [each for each in slices if each.raw.get("addressType") == family]
@@ -275,26 +296,21 @@ class Endpoints(InSteps):
         return self._events.event(Object.from_raw(raw), f"FailedTo{verb}Endpoint", message, now, warning=True)
 
 
-def _facts(pod: Pod) -> tuple[Any, ...]:
-    """Return the state of a pod on which endpoints depend."""
-    status = pod.status
-    return bool(pod.deletion_timestamp), pod.finished, ready(pod), status.get("podIPs"), status.get("podIP")
-
-
-def _backend(service: Object, pod: Pod, view: View, family: str) -> Backend | None:
+def _backend(service: Object, pod: Pod, view: View, family: str, parts: PodParts) -> Backend | None:
     if not is_backend(pod, terminating=True):
         return None
-    listed = addresses(pod, family)
     node = view.find("Node", "", pod.node_name)
-    if not listed or (node is None and not service.spec.get("publishNotReadyAddresses")):
+    if node is None and not service.spec.get("publishNotReadyAddresses"):
         return None
-    found = endpoint(service, pod, node, listed)
-    return Backend(pod, found, frozen_ports(ports(service, pod)))
+    found = parts.endpoint(service, pod, node, family)
+    return None if found is None else Backend(pod, found, frozen_ports(ports(service, pod)))
 
 
-def _endpoints_writes(service: Object, pods: Iterable[Pod], view: View, trigger_time: str) -> list[Write]:
+def _endpoints_writes(
+    service: Object, pods: Iterable[Pod], view: View, trigger_time: str, parts: PodParts
+) -> list[Write]:
     """Return the write of the Service's Endpoints object, if it changes."""
-    wanted = subsets(service, pods)
+    wanted = subsets(service, pods, parts)
     cut = truncated(wanted)
     present = view.find("Endpoints", service.namespace, service.name)
     headless = {HEADLESS: ""} if is_headless(service) else {}

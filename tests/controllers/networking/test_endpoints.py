@@ -7,6 +7,8 @@ import pytest
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.networking.endpoints import Endpoints
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.running.turns import take_turn
+from kschedd.store.cluster_api import listed
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node
@@ -296,6 +298,58 @@ def test_a_service_with_many_pods_is_examined_at_intervals() -> None:
     cluster.clock.now = due
     cluster.runner.run_until_idle()
     assert not cluster.endpoints()["p001"]["conditions"]["serving"]
+
+
+def test_a_turn_examines_few_pods_and_all_services_share_a_budget() -> None:
+    cluster = Cluster()
+    for number in range(200):
+        cluster.pod(f"p{number:03}", f"10.0.0.{number + 1}")
+    store, controller = cluster.store, Endpoints()
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    for number in range(12):
+        store.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"s{number}"}, "spec": spec})
+    written = [len(store.list("Endpoints"))]
+    events = listed(store, controller.kinds)
+    while (due := controller.next_deadline) is None or due <= NOW:
+        take_turn(controller, events, store)
+        events = []
+        written.append(len(store.list("Endpoints")))
+    assert written == [0, 2, 4, 6]  # 250 pods in a turn, and 1000 pods at once
+    while (due := controller.next_deadline) is not None:
+        cluster.clock.now = due
+        take_turn(controller, [], store)
+    assert len(store.list("Endpoints")) == 12
+    assert cluster.clock.now - NOW == pytest.approx((11 * 200 - 1000) / 4000, abs=1e-5)
+
+
+def test_services_and_versions_share_the_endpoints_of_a_pod() -> None:
+    cluster = Cluster()
+    cluster.pod("a", "10.0.0.1")
+    cluster.service("one")
+    cluster.service("two")
+
+    def shown() -> list[int]:
+        objects = [*cluster.store.list("Endpoints"), *cluster.store.list("EndpointSlice")]
+        first = [(each.raw.get("subsets") or [{"addresses": each.raw.get("endpoints")}])[0] for each in objects]
+        return [id(each["addresses"][0]) for each in first]
+
+    before = shown()
+    assert [len(set(before[:2])), len(set(before[2:]))] == [1, 1]
+    cluster.pod("b", "10.0.0.2")
+    cluster.store.merge_patch("Pod", "default", "a", {"metadata": {"labels": {"x": "1"}}})
+    cluster.runner.run_until_idle()
+    assert [len(each.raw["subsets"][0]["addresses"]) for each in cluster.store.list("Endpoints")] == [2, 2]
+    assert shown() == before
+
+
+def test_events_of_own_writes_are_not_delivered() -> None:
+    cluster = Cluster()
+    cluster.service()
+    cluster.pod("a", "10.0.0.1")
+    own = cluster.store.get("Endpoints", "default", "web")
+    assert not cluster.controller.concerns(WatchEvent("MODIFIED", own, own, own.resource_version))
+    other = cluster.store.merge_patch("Endpoints", "default", "web", {"subsets": []})
+    assert cluster.controller.concerns(WatchEvent("MODIFIED", own, other, other.resource_version))
 
 
 def rest(cluster: Cluster) -> None:
