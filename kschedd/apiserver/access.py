@@ -25,7 +25,6 @@ from kschedd.access.users import (
     UNAUTHENTICATED,
     User,
     groups_of_service_account,
-    user_of_service_account,
 )
 from kschedd.apiserver.codec.status import StatusError, bad_request
 from kschedd.http.protocol import HttpRequest
@@ -41,7 +40,7 @@ class Access:
     """The access rule. If no credentials are configured, every client on this machine has access."""
 
     credentials: Credentials = attrs.field(factory=lambda: ListenSettings(Address("127.0.0.1", 0)).load())
-    account_of: Callable[[str], str | None] = lambda token: None  # returns the user name of a ServiceAccount's token
+    account_of: Callable[[str], User | None] = lambda token: None  # returns the user of a ServiceAccount's token
 
     @property
     def asks_for_credentials(self) -> bool:
@@ -63,19 +62,16 @@ class Access:
         named = certified(peer.certificate) if certificates else None
         if named is not None:
             return named
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and token:
-            user = known.user_of(token.strip())
+        token = bearer_token(request)
+        if token:
+            user = known.user_of(token) or self.account_of(token)
             if user is not None:
                 return user
-            account = self.account_of(token.strip())
-            if account is not None:
-                return user_of_service_account(account)
             if self.credentials.settings.rbac or token.count(".") == 2:  # JSON Web Tokens identify ServiceAccounts
-                raise StatusError(401, "Unauthorized", "Unauthorized")
+                raise unauthorized()
         if not known and not certificates:
             return ANYBODY
-        raise StatusError(401, "Unauthorized", "Unauthorized")
+        raise unauthorized()
 
     def _check_local(self, request: HttpRequest) -> None:
         host = _host_of(request.headers.get("host", ""))
@@ -84,6 +80,15 @@ class Access:
         origin = request.headers.get("origin", "")
         if origin and not is_loopback(_host_of(origin.partition("://")[2])):
             raise StatusError(403, "Forbidden", f'requests from the origin "{origin[:100]}" are not allowed')
+
+
+def bearer_token(request: HttpRequest) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
 
 
 def _impersonated(request: HttpRequest, user: User) -> User:

@@ -20,7 +20,14 @@ from kschedd.access.audit_log import AuditLog
 from kschedd.access.users import User
 from kschedd.api.objects import Object
 from kschedd.apiserver import discovery
-from kschedd.apiserver.access import Access, check_allowed, forbidden, impersonation_requests
+from kschedd.apiserver.access import (
+    Access,
+    bearer_token,
+    check_allowed,
+    forbidden,
+    impersonation_requests,
+    unauthorized,
+)
 from kschedd.apiserver.auditing import audited
 from kschedd.apiserver.catalogue import openapi
 from kschedd.apiserver.catalogue.resources import Catalogue, built_in, defined_versions, metrics_version
@@ -152,6 +159,9 @@ class ApiFace:
 
     async def _authorized(self, request: HttpRequest, peer: Peer) -> tuple[str, Query, User]:
         path, query, user = self._identified(request, peer)
+        token, services = bearer_token(request), self.services
+        if services.tokens.user_of(token) is not None and await services.valid_claims(token) is None:
+            raise unauthorized()
         needed = [access_request(request.method, path, query, user)] if user.judged else []
         if user.impersonated and (by := self._access.authenticated(request, peer)).judged:
             needed = [*impersonation_requests(request, by), *needed]

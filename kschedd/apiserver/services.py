@@ -1,6 +1,6 @@
 """The services shared by all requests: the cluster, its clock, fair slots and slices, and cached encodings."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import attrs
@@ -9,7 +9,7 @@ from kschedd.access.requests import AccessRequest
 from kschedd.apiserver.catalogue.version import OF_DEFAULT, ServedVersion
 from kschedd.apiserver.codec.encoding import Encoder
 from kschedd.apiserver.requests import ApiCall
-from kschedd.apiserver.tokens import Tokens
+from kschedd.apiserver.tokens import API_AUDIENCES, Claims, Tokens, signing_key
 from kschedd.apiserver.watch_groups import WatchGroups
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.execution import Executor
@@ -29,13 +29,22 @@ class FaceServices:
     shares: FairShares = attrs.field(factory=FairShares)
     encoder: Encoder = attrs.field(factory=Encoder)
     groups: WatchGroups = attrs.field(factory=WatchGroups)
+    key: bytes = attrs.field(factory=lambda: signing_key(None), repr=False)  # signs tokens of ServiceAccounts
     tokens: Tokens = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.tokens = Tokens(self.now)
+        self.tokens = Tokens(self.now, self.key)
 
     def now(self) -> float:
         return self.cluster.clock.now()
+
+    async def valid_claims(self, token: str, audiences: Collection[str] = API_AUDIENCES) -> Claims | None:
+        """Return the content of a valid token of a ServiceAccount that exists; None for other tokens."""
+        claims = self.tokens.claims_of(token, audiences)
+        if claims is None:
+            return None
+        bound = await self.cluster.store.do(lambda store: claims.is_bound(store, self.now()))
+        return claims if bound else None
 
     async def first_refused(self, requests: Sequence[AccessRequest]) -> tuple[AccessRequest, str] | None:
         """Return the first request that RBAC objects do not allow, with the reason; None if they allow all."""

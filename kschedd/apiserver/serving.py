@@ -21,6 +21,7 @@ from kschedd.apiserver.catalogue.version import OF_DEFAULT, ServedVersion
 from kschedd.apiserver.codec.encoding import Encoder
 from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.tokens import signing_key
 from kschedd.controllers.parts import Part
 from kschedd.http.server import HttpLimits, HttpServer
 from kschedd.limits import BOUNDS
@@ -94,7 +95,12 @@ async def http_face(
         access = Access(credentials)
         face = ApiFace(
             FaceServices(
-                cluster, served, "kubelets" not in without, shares or FairShares(), encoder=Encoder(most_encoded)
+                cluster,
+                served,
+                "kubelets" not in without,
+                shares or FairShares(),
+                encoder=Encoder(most_encoded),
+                key=signing_key(cluster.journal),
             ),
             access,
             version,

@@ -881,20 +881,6 @@ async def test_a_token_lasts_ten_minutes_at_least(api: Asker, seconds: int, why:
     )
 
 
-async def test_a_client_with_a_token_of_an_account_is_its_user(api: Asker) -> None:
-    await api.create(ACCOUNTS, {"metadata": {"name": "sa"}})
-    token = (await api.ask("POST", f"{ACCOUNTS}/sa/token", {"spec": {}})).json["status"]["token"]
-    path, body = f"{AUTHENTICATION}/selfsubjectreviews", {"apiVersion": "authentication.k8s.io/v1"}
-    body["kind"] = "SelfSubjectReview"
-    answer = await api.ask("POST", path, body, headers={"authorization": f"Bearer {token}"})
-    assert answer.json["status"]["userInfo"] == {
-        "username": "system:serviceaccount:default:sa",
-        "groups": ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"],
-    }
-    other = await api.ask("POST", path, body, headers={"authorization": f"Bearer {token}x"})
-    assert (other.status, other.json["reason"]) == (401, "Unauthorized")
-
-
 @pytest.mark.parametrize("spec", [5, "x", True, 1.5, []])
 async def test_a_kind_that_is_only_kept_has_a_spec_of_its_own_type(api: Asker, spec: Any) -> None:
     path = "/apis/networking.k8s.io/v1/ingressclasses"

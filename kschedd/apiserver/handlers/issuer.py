@@ -8,9 +8,9 @@ Source: Kubernetes v1.37, pkg/serviceaccount/openidmetadata.go.
 from typing import Any, Final
 
 from kschedd.apiserver.codec.negotiation import json_response
+from kschedd.apiserver.tokens import ISSUER
 from kschedd.http.server import HttpResponse
 
-ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 CONFIGURATION: Final = [".well-known", "openid-configuration"]
 KEYS: Final = ["openid", "v1", "jwks"]
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.access.requests import AccessDecision, AccessRequest
-from kschedd.access.users import READ_VERBS, User, user_of_service_account
+from kschedd.access.users import READ_VERBS, User
 from kschedd.api.schemas.fields import FieldError, invalid, required
 from kschedd.api.text.times import stamp
 from kschedd.apiserver.codec.negotiation import json_response
@@ -21,6 +21,7 @@ from kschedd.apiserver.codec.status import bad_request, causes, invalid_options
 from kschedd.apiserver.handlers.writing import received
 from kschedd.apiserver.requests import ApiCall
 from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.tokens import API_AUDIENCES
 from kschedd.http.server import HttpResponse
 
 Raw = Mapping[str, Any]
@@ -56,11 +57,16 @@ async def review(face: FaceServices, call: ApiCall) -> HttpResponse:
             answer["status"] = await _rules(face, user, spec["namespace"])
         case "tokenreviews":
             answer["spec"] = spec
-            found = face.tokens.user_of(str(spec.get("token") or ""))
+            audiences = spec.get("audiences") or API_AUDIENCES
+            found = await face.valid_claims(str(spec.get("token") or ""), audiences)
             answer["status"] = (
                 {"user": {}, "error": "invalid bearer token"}
                 if found is None
-                else {"authenticated": True, "user": _shown(user_of_service_account(found))}
+                else {
+                    "authenticated": True,
+                    "user": _shown(found.user),
+                    "audiences": [each for each in found.audiences if each in audiences],
+                }
             )
         case _:
             answer["spec"] = spec

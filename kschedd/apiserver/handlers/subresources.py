@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.objects import Raw
+from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.schemas.fields import invalid
 from kschedd.api.simulation.annotations import log_text
@@ -31,8 +31,10 @@ from kschedd.apiserver.handlers.writing import (
 )
 from kschedd.apiserver.requests import CONNECTED, ApiCall
 from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.tokens import API_AUDIENCES, reference
 from kschedd.http.server import HttpResponse
 from kschedd.service.operations.binding import named_as_path
+from kschedd.store.cluster_api import ClusterReader
 
 _PULLING: Final = frozenset(("ErrImagePull", "ImagePullBackOff"))
 
@@ -184,6 +186,38 @@ def _lifetime_fault(seconds: int) -> str:
     return "may not specify a duration larger than 2^32 seconds" if seconds > 1 << 32 else ""
 
 
+def _bound(store: ClusterReader, account: Object, ref: Raw | None) -> dict[str, Raw]:
+    """Return the references in a token that is bound to an object, by claim. Raises NotFound, StatusError."""
+    if not ref:
+        return {}
+    version, kind, name = (ref.get(field) or "" for field in ("apiVersion", "kind", "name"))
+    if version != "v1" or kind not in ("Pod", "Secret", "Node"):
+        group, _, version = version.rpartition("/")
+        raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+    found = store.get(kind, "" if kind == "Node" else account.namespace, name)
+    claims = {kind.lower(): reference(found)}
+    if isinstance(found, Pod):
+        if found.raw["spec"].get("serviceAccountName") != account.name:
+            raise bad_request(
+                f'cannot bind token for serviceaccount "{account.name}" to pod running with different serviceaccount '
+                "name."
+            )
+        node = store.find("Node", "", found.node_name) if found.node_name else None
+        if node is not None:
+            claims["node"] = reference(node)
+        elif found.node_name:
+            claims["node"] = {"name": found.node_name}
+    uid = ref.get("uid") or ""
+    if uid and uid != found.metadata.get("uid"):
+        why = (
+            f"the UID in the bound object reference ({uid}) does not match the UID in record. The object might have "
+            "been deleted and then recreated"
+        )
+        message = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
+        raise StatusError(409, "Conflict", message, {"name": name, "kind": kind})
+    return claims
+
+
 async def _token(face: FaceServices, call: ApiCall) -> HttpResponse:
     """Issue a token for a ServiceAccount; a client with this token is the account's user."""
     account = await find(face, call)
@@ -196,9 +230,10 @@ async def _token(face: FaceServices, call: ApiCall) -> HttpResponse:
         fault = invalid("spec.expirationSeconds", seconds, why)
         raise invalid_options("TokenRequest", [fault], group="authentication.k8s.io")
     spec["expirationSeconds"] = seconds
-    spec["audiences"] = spec.get("audiences") or ["https://kubernetes.default.svc"]
+    spec["audiences"] = spec.get("audiences") or list(API_AUDIENCES)
     spec.setdefault("boundObjectRef", None)
-    token = face.tokens.issue(account.namespace, account.name, face.now() + seconds)
+    bound = await face.cluster.store.do(lambda store: _bound(store, account, spec["boundObjectRef"]))
+    token = face.tokens.issue(account, seconds, spec["audiences"], bound)
     kept = ("name", "namespace", "uid")
     meta = {
         **{field: account.metadata[field] for field in kept if field in account.metadata},
