@@ -28,7 +28,9 @@ from kschedd.actors.full_collections import look_now_and_then
 from kschedd.apiserver.catalogue.descriptions import Descriptions, read_descriptions
 from kschedd.apiserver.catalogue.version import ServedVersion
 from kschedd.apiserver.serving import HttpFace, http_face
+from kschedd.apiserver.tokens import Tokens, signing_key
 from kschedd.config.model import Config
+from kschedd.controllers.account_tokens import AccountTokens
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.event_expiry import EventExpiry
 from kschedd.controllers.parts import without_parts
@@ -168,9 +170,11 @@ async def _serve(
             election = options.mirror.election(config.leader_election)
             scheduled = scheduling(mirrored, clock, election, config.client_connection)
             remote_cluster = await opened.enter_async_context(scheduled)
+        key = signing_key(None if state is None else state.path / JOURNAL)
+        tokens = Tokens(clock.now, key)
         actors = cluster_actors(
             config,
-            controllers=await _controllers(options, config.version.patch),
+            controllers=await _controllers(options, config.version.patch, tokens),
             state=_state_options(options, config, admission, state, mark, dump, clock),
             registry=registry,
             seed=random.SystemRandom().getrandbits(32) if options.seed is None else options.seed,
@@ -190,7 +194,9 @@ async def _serve(
         audit = None if options.audit is None else await opened.enter_async_context(audit_log(options.audit, limits))
         shares, face = FairShares(), None
         if http is not None:
-            face = await opened.enter_async_context(_face(http, options, config, cluster, audit, shares, descriptions))
+            face = await opened.enter_async_context(
+                _face(http, options, config, cluster, audit, shares, descriptions, key)
+            )
         most_body, started_s = options.max_request_body_bytes, cluster.clock.now()
         daemon = DaemonState(version(), str(path), started_s, most_body, stop=orders.stop, limits=limits)
         daemon.mirror = None if mirror is None else mirror.describe
@@ -212,12 +218,13 @@ async def _serve(
         await running.run(listener, partial(task_status.started, path))
 
 
-async def _controllers(options: DaemonOptions, release: str) -> list[Controller]:
+async def _controllers(options: DaemonOptions, release: str, tokens: Tokens) -> list[Controller]:
     found = embedded_controllers(options=options.controller_options, served=True, kubelet_version=release)
     if has_accounts(options):
         certificate = None if options.http is None else options.http.certificate
         text = "" if certificate is None else await trio.Path(certificate).read_text(encoding="ascii", errors="replace")
-        found.append(ServiceAccounts(certificates_in(text) or PLACEHOLDER))
+        published = certificates_in(text) or PLACEHOLDER
+        found += [ServiceAccounts(published), AccountTokens(published, tokens.for_secret)]
     # kube-apiserver lets Events expire, whichever program runs the controllers
     expiry = [EventExpiry()] if options.mirror is None else []
     return [*without_parts(found, options.without), *expiry]
@@ -258,6 +265,7 @@ def _face(
     audit: AuditLog | None,
     shares: FairShares,
     descriptions: Descriptions,
+    key: bytes,
 ) -> AbstractAsyncContextManager[HttpFace]:
     return http_face(
         http,
@@ -272,6 +280,7 @@ def _face(
         options.limits["encoded-objects"],
         options.limits["http-unauthenticated"],
         shares,
+        key,
     )
 
 

@@ -81,6 +81,7 @@ async def http_face(
     most_encoded: int = BOUNDS["encoded-objects"].default,
     most_unauthenticated: int = BOUNDS["http-unauthenticated"].default,
     shares: FairShares | None = None,
+    key: bytes | None = None,
 ) -> AsyncIterator[HttpFace]:
     """Serve the REST API of this cluster while the context is open. Raises AccessError."""
     raise_file_limit()
@@ -100,7 +101,7 @@ async def http_face(
                 "kubelets" not in without,
                 shares or FairShares(),
                 encoder=Encoder(most_encoded),
-                key=signing_key(cluster.journal),
+                key=signing_key(None) if key is None else key,
             ),
             access,
             version,

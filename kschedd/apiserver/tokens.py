@@ -1,10 +1,12 @@
-"""Tokens of ServiceAccounts, requested with `kubectl create token`: signed by the daemon, and valid until they expire.
+"""Tokens of ServiceAccounts, signed by the daemon.
 
-A token is also invalid if its account, or the object to which it is bound, was deleted or created again.
+A token that was requested with `kubectl create token` is valid until it expires. A token in a Secret of type
+kubernetes.io/service-account-token is valid as long as the Secret contains the token. A token is also invalid if its
+account, or the object to which it is bound, was deleted or created again.
 
 Owns: the signing key, which is stored beside the journal.
 
-Source: Kubernetes v1.37, pkg/serviceaccount/claims.go, pkg/serviceaccount/util.go.
+Source: Kubernetes v1.37, pkg/serviceaccount/claims.go, pkg/serviceaccount/legacy.go.
 """
 
 import base64
@@ -31,6 +33,8 @@ from kschedd.store.cluster_api import ClusterReader
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 API_AUDIENCES: Final = (ISSUER,)
 _BOUND: Final = {"serviceaccount": "ServiceAccount", "secret": "Secret", "pod": "Pod", "node": "Node"}  # kind by claim
+_OLD_ISSUER: Final = "kubernetes/serviceaccount"  # of tokens in Secrets
+_OLD: Final = "kubernetes.io/serviceaccount/"
 _EXTRA: Final = "authentication.kubernetes.io/"
 _LEEWAY_S: Final = 60.0  # a token of an object that is being deleted stays valid for this time
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
@@ -64,6 +68,7 @@ class Claims:
     """The content of a token whose signature is valid."""
 
     raw: Mapping[str, Any]
+    stored: str = ""  # the token, if a Secret must contain the token
 
     @property
     def audiences(self) -> Sequence[str]:
@@ -72,7 +77,7 @@ class Claims:
     @property
     def user(self) -> User:
         bound = self.raw["kubernetes.io"]
-        extra = [("credential-id", f"JTI={self.raw['jti']}")]
+        extra = [("credential-id", f"JTI={self.raw['jti']}")] if "jti" in self.raw else []
         for claim in ("node", "pod"):
             extra += [(f"{claim}-{field}", value) for field, value in bound.get(claim, {}).items()]
         named = tuple((_EXTRA + key, (value,)) for key, value in extra)
@@ -86,12 +91,27 @@ class Claims:
             if ref is None or (claim == "node" and "pod" in bound):  # the pod is bound to its node
                 continue
             found = store.find(kind, "" if kind == "Node" else bound["namespace"], ref["name"])
-            if found is None or found.metadata.get("uid") != ref["uid"]:
+            if found is None or found.metadata.get("uid") != ref.get("uid", found.metadata.get("uid")):
+                return False
+            if kind == "Secret" and self.stored and not _contains(found, self.stored):
                 return False
             deleted = found.metadata.get("deletionTimestamp")
             if deleted and seconds(deleted) + _LEEWAY_S < now:
                 return False
         return True
+
+
+def _contains(secret: Object, token: str) -> bool:
+    stored = (secret.raw.get("data") or {}).get("token", "")
+    return hmac.compare_digest(stored.encode(), base64.b64encode(token.encode()))
+
+
+def _claims_of_secret(raw: Mapping[str, Any], token: str) -> Claims:
+    """Return the claims of a token in a Secret, in the form of the claims of other tokens."""
+    claim = {key.removeprefix(_OLD): value for key, value in raw.items()}
+    account = {"name": claim["service-account.name"], "uid": claim["service-account.uid"]}
+    bound = {"namespace": claim["namespace"], "secret": {"name": claim["secret.name"]}, "serviceaccount": account}
+    return Claims({"aud": API_AUDIENCES, "sub": claim["sub"], "kubernetes.io": bound}, token)
 
 
 def _encoded(data: bytes) -> str:
@@ -108,7 +128,6 @@ class Tokens:
 
         `bound` are references (name and uid) to the objects to which the token is bound, by claim.
         """
-        head = _encoded(json.dumps({"alg": "HS256", "typ": "JWT"}, separators=(",", ":")).encode())
         issued = int(self._now())
         claims = {
             "aud": list(audiences),
@@ -120,6 +139,22 @@ class Tokens:
             "nbf": issued,
             "sub": f"system:serviceaccount:{account.namespace}:{account.name}",
         }
+        return self._signed(claims)
+
+    def for_secret(self, account: Object, secret: str) -> str:
+        """Return the token of this account in a Secret; the token does not expire."""
+        claims = {
+            "iss": _OLD_ISSUER,
+            f"{_OLD}namespace": account.namespace,
+            f"{_OLD}secret.name": secret,
+            f"{_OLD}service-account.name": account.name,
+            f"{_OLD}service-account.uid": account.metadata.get("uid", ""),
+            "sub": f"system:serviceaccount:{account.namespace}:{account.name}",
+        }
+        return self._signed(claims)
+
+    def _signed(self, claims: Mapping[str, Any]) -> str:
+        head = _encoded(json.dumps({"alg": "HS256", "typ": "JWT"}, separators=(",", ":")).encode())
         signed = f"{head}.{_encoded(json.dumps(claims, separators=(',', ':')).encode())}"
         return f"{signed}.{self._signature(signed)}"
 
@@ -129,8 +164,10 @@ class Tokens:
         if not signed or not hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
             return None
         body = signed.partition(".")[2]
-        claims = Claims(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
-        in_time = claims.raw["nbf"] <= self._now() < claims.raw["exp"]
+        raw = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        old = raw["iss"] == _OLD_ISSUER
+        claims = _claims_of_secret(raw, token) if old else Claims(raw)
+        in_time = old or raw["nbf"] <= self._now() < raw["exp"]
         return claims if in_time and not set(audiences).isdisjoint(claims.audiences) else None
 
     def user_of(self, token: str) -> User | None:

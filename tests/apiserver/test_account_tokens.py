@@ -11,7 +11,7 @@ import pytest
 
 from kschedd.access.errors import AccessError
 from kschedd.apiserver.tokens import ISSUER, Tokens, signing_key
-from tests.apiserver.asking import PODS, Answered, Asker, asking, pod
+from tests.apiserver.asking import MERGE, PODS, Answered, Asker, asking, pod
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 SECRETS = "/api/v1/namespaces/default/secrets"
@@ -139,6 +139,22 @@ async def test_a_token_cannot_be_bound_to_another_object(api: Asker, ref: Any, s
     await api.create(SECRETS, {"metadata": {"name": "s"}})
     refused = await requested(api, boundObjectRef={"apiVersion": "v1", **ref})
     assert (refused.status, refused.json["message"]) == (status, message)
+
+
+async def test_the_token_of_a_secret_is_valid_as_long_as_the_secret_contains_it(api: Asker) -> None:
+    account = await api.cluster.store.do(lambda store: store.get("ServiceAccount", "default", "sa"))
+    token = api.face.services.tokens.for_secret(account, "s")
+    assert (await whoami(api, token)).status == 401
+    secret = {
+        "metadata": {"name": "s", "annotations": {"kubernetes.io/service-account.name": "sa"}},
+        "type": "kubernetes.io/service-account-token",
+        "data": {"token": base64.b64encode(token.encode()).decode()},
+    }
+    await api.create(SECRETS, secret)
+    user = {"username": "system:serviceaccount:default:sa", "uid": account.uid, "groups": GROUPS}
+    assert (await whoami(api, token)).json["status"]["userInfo"] == user
+    await api.ask("PATCH", f"{SECRETS}/s", {"data": {"token": "eA=="}}, content_type=MERGE)
+    assert (await whoami(api, token)).status == 401
 
 
 async def test_a_token_is_valid_after_a_restart_with_the_same_state(api: Asker, tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Tests of the admission plugin ServiceAccount in a cluster whose controllers create the account `default`."""
 
+import base64
 from typing import Any
 
 import pytest
 
+from kschedd.controllers.account_tokens import AccountTokens
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.service_accounts import PLACEHOLDER, ServiceAccounts, certificates_in
 from kschedd.managed_fields.noted import resolved
@@ -168,3 +170,21 @@ def test_events_of_other_accounts_and_config_maps_are_not_delivered() -> None:
     assert not controller.concerns(WatchEvent("ADDED", None, robot, robot.resource_version))
     default = cluster.create(account("default"))
     assert controller.concerns(WatchEvent("DELETED", default, default, default.resource_version))
+
+
+def test_a_secret_receives_a_token_or_is_deleted_with_its_account() -> None:
+    cluster = store()
+    runner = ControllerRunner(cluster, [AccountTokens("PEM", lambda account, secret: f"{account.name} in {secret}")])
+    made = cluster.create(account("robot"))
+    for name, owner in (("a", "robot"), ("b", "nobody")):
+        meta = {"name": name, "namespace": "default", "annotations": {"kubernetes.io/service-account.name": owner}}
+        kind = "kubernetes.io/service-account-token"
+        cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": kind})
+    runner.run_until_idle()
+    (secret,) = cluster.list("Secret")
+    data = {key: base64.b64decode(value).decode() for key, value in secret.raw["data"].items()}
+    assert data == {"ca.crt": "PEM", "namespace": "default", "token": "robot in a"}
+    assert secret.annotations["kubernetes.io/service-account.uid"] == made.uid
+    cluster.delete("ServiceAccount", "default", "robot")
+    runner.run_until_idle()
+    assert not cluster.list("Secret")
