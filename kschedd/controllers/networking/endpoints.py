@@ -12,7 +12,7 @@ Owns the index of Services, and the names of the pods that each Service selects.
 controller/endpoint, controller/endpointslice, endpointslice/util/trigger_time_tracker.go.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -58,6 +58,7 @@ _S_PER_POD: Final = 0.001  # for a Service
 _S_PER_POD_OF_ALL: Final = 0.00025
 _BURST_S: Final = 0.25  # time for which the budget is saved
 _RETRY_S: Final = 1.0
+_PER_SELECTED: Final = 20  # number of labels that are compared in the time of examining a pod
 _PART: Final = 250  # number of pods examined between two pauses, in about 1 ms
 
 
@@ -70,6 +71,7 @@ class Endpoints(InSteps):
         self._services: dict[str, dict[_Label, dict[str, tuple[_Label, ...]]]] = {}
         self._filed: dict[Key, _Label] = {}
         self._members: dict[Key, dict[str, None]] = {}  # Service -> names of the pods that it selects
+        self._incomplete: dict[Key, tuple[_Label, ...]] = {}  # Services whose pods are not yet all in the index
         self._of_pod: dict[tuple[str, str], tuple[Key, ...]] = {}
         self._later: Timers[Key] = Timers()  # Services that wait to be examined
         self._examined: dict[Key, float] = {}
@@ -104,8 +106,9 @@ class Endpoints(InSteps):
             new = event.new
             if isinstance(new, Pod):
                 changed.update(dict.fromkeys(self._observe_pod(new, gone=event.type == DELETED)))
+                yield
             elif new.kind == "Service":
-                yield from self._observe_service(new, view, gone=event.type == DELETED)
+                self._observe_service(new, gone=event.type == DELETED)
                 changed[new.namespace, new.name] = None
             else:
                 if event.type == DELETED:
@@ -113,7 +116,8 @@ class Endpoints(InSteps):
                 changed.update(dict.fromkeys(self._service_of(new)))
         for key in changed:
             self._wait(key, now)
-        return (yield from self.faults.each_in_steps("Service", self._due(now), partial(self._look_at, view), now))
+        due = yield from self._due(view, now)
+        return (yield from self.faults.each_in_steps("Service", due, partial(self._look_at, view), now))
 
     # --- the index ----------------------------------------------------------------------------------------------------
 
@@ -147,7 +151,8 @@ class Endpoints(InSteps):
             self._members[key][pod.name] = None
         return both
 
-    def _observe_service(self, service: Object, view: View, *, gone: bool) -> Reconciling:
+    def _observe_service(self, service: Object, *, gone: bool) -> None:
+        """Update the index; `_complete` adds the pods that exist already."""
         key = (service.namespace, service.name)
         selector: tuple[_Label, ...] = ()
         if not gone and has_own_endpoints(service):
@@ -156,26 +161,38 @@ class Endpoints(InSteps):
         label = self._filed.get(key)
         if label is not None:
             if by_label[label].get(service.name) == selector:
-                return []
+                return
             self._unfile(key, label)
         if selector:
             label = self._filed[key] = selector[0]
             self._services.setdefault(service.namespace, {}).setdefault(label, {})[service.name] = selector
-            members = self._members[key] = {}
-            for present in view.present("Pod", service.namespace):
-                for some in in_parts(present, _PART):
-                    for pod in some:
-                        if isinstance(pod, Pod) and all(pod.labels.get(name) == value for name, value in selector):
-                            members[pod.name] = None
-                            place = (pod.namespace, pod.name)
-                            self._of_pod[place] = (*self._of_pod.get(place, ()), key)
-                    yield
-        return []
+            self._members[key] = {}
+            self._incomplete[key] = selector
+
+    def _complete(self, key: Key, view: View) -> Generator[None, None, int]:
+        """Add the pods that exist to the index of a new Service. Return the number of pods in the namespace."""
+        selector = self._incomplete.pop(key, None)
+        count = 0
+        if selector is None:
+            return count
+        members = self._members[key]
+        for present in view.present("Pod", key[0]):
+            for some in in_parts(present, _PART):
+                count += len(some)
+                for pod in some:
+                    labels = pod.labels
+                    if pod.name not in members and all(labels.get(name) == value for name, value in selector):
+                        members[pod.name] = None
+                        place = (pod.namespace, pod.name)
+                        self._of_pod[place] = (*self._of_pod.get(place, ()), key)
+                yield
+        return count
 
     def _unfile(self, key: Key, label: _Label) -> None:
         namespace, name = key
         by_label = self._services[namespace]
         del self._filed[key], by_label[label][name]
+        self._incomplete.pop(key, None)
         if not by_label[label]:
             del by_label[label]
         if not by_label:
@@ -204,12 +221,13 @@ class Endpoints(InSteps):
         if at is None or at > due:
             self._later.set(key, due)
 
-    def _due(self, now: float) -> list[Key]:
+    def _due(self, view: View, now: float) -> Generator[None, None, list[Key]]:
         """Return the Services to examine in this turn."""
         found: list[Key] = []
         pods = 0
         while pods < _PART and self._spent - _BURST_S <= now and (due := self._later.due(now, 1)):
             (key,) = due
+            pods += (yield from self._complete(key, view)) // _PER_SELECTED
             members = len(self._members.get(key, ()))
             pods += 1 + members
             self._spent = max(self._spent, now) + members * _S_PER_POD_OF_ALL
