@@ -25,7 +25,7 @@ from kschedd.actors.mailbox import Doorbell
 from kschedd.actors.threads import in_actor_thread
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.api.schemas.weight import is_large, weight
+from kschedd.api.schemas.weight import is_large
 from kschedd.controllers.copies import copy_of, copying
 from kschedd.controllers.parts import field_manager
 from kschedd.controllers.runner import ControllerState
@@ -39,7 +39,7 @@ from kschedd.store.objects.log import WatchEvent
 from kschedd.store.trial import Changes
 
 _LARGE = 1_000  # minimum number of items of a large list or map
-_LARGE_ENDPOINTS = 20_000  # minimum weight of large endpoints: those of about 1000 pods
+_ADDRESSES = ("addresses", "notReadyAddresses")
 _COLLECTIONS = ("labels", "annotations", "finalizers", "ownerReferences")
 _TRIES = 5
 _MOST = 500  # maximum number of events in a turn, which blocks the store
@@ -190,16 +190,20 @@ def _of_large_object(event: WatchEvent) -> bool:
     """Return whether a turn with this event may take tens of milliseconds to read and validate.
 
     A workload's pods have the workload's labels, so if its object is large, the resulting writes are large as well.
-    Pods and nodes are numerous, so only the sizes of their lists and maps are checked. No controller derives other
-    objects from the endpoints of a Service, which are numerous and often large.
+    Pods, nodes and endpoints are numerous, so only the sizes of their lists and maps are checked. The endpoints of 1000
+    pods are not large, because no controller derives other objects from them.
     """
     obj = event.new
     meta = obj.metadata
     sizes = [len(meta.get(field) or ()) for field in _COLLECTIONS]
     if isinstance(obj, Node):
         sizes += (len(obj.taints), len(obj.allocatable))
-    elif obj.kind in ("Endpoints", "EndpointSlice"):
-        return weight(obj.raw, _LARGE_ENDPOINTS) > _LARGE_ENDPOINTS
+    elif obj.kind == "EndpointSlice":
+        sizes += (len(obj.raw.get(field) or ()) for field in ("endpoints", "ports"))
+    elif obj.kind == "Endpoints":
+        subsets = obj.raw.get("subsets") or ()
+        sizes.append(sum(len(each.get(field) or ()) for each in subsets for field in _ADDRESSES))
+        sizes.append(sum(len(each.get("ports") or ()) for each in subsets))
     elif not isinstance(obj, Pod):
         return is_large(obj.raw)
     return max(sizes) > _LARGE
