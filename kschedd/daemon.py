@@ -166,8 +166,10 @@ async def cluster_actors(
             try:
                 yield live
             except BaseException as raised:
-                if isinstance(raised, trio.Cancelled | GeneratorExit):
-                    raise
+                if isinstance(raised, trio.Cancelled | GeneratorExit) or (
+                    isinstance(raised, BaseExceptionGroup) and raised.subgroup(trio.Cancelled) is not None
+                ):
+                    raise  # an actor has failed; the nursery raises its exception
                 failure = raised  # raised again outside, so that the nursery does not wrap it in a group
             await live.end()
     parts.mark_time()
