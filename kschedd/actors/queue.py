@@ -133,7 +133,8 @@ class QueueActor:
         return self._next_leftover
 
     async def run(self) -> None:
-        async with self._inbox, self._popped, self._to_log:
+        # not `async with`: a checkpoint while the channels close could replace an exception by Cancelled
+        with self._inbox, self._popped, self._to_log:
             try:
                 while True:
                     messages = await self._messages()
