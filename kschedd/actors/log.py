@@ -29,7 +29,7 @@ class LogActor:
     _onward: "trio.MemorySendChannel[Sequence[SchedulerEvent]] | None" = None
 
     async def run(self) -> None:
-        async with self._inbox, nullcontext() if self._onward is None else self._onward:
+        with self._inbox, nullcontext() if self._onward is None else self._onward:
             try:
                 while True:
                     await self._take(await batch_from(self._inbox, _MOST))

@@ -4,6 +4,10 @@ A `Reply` is a future for one result. A `Doorbell` wakes an actor that waits on 
 puts its message into a channel and then rings the bell. Ringing never blocks, and several rings in a row wake the actor
 once. An `OwnerQuery` is a function that an actor runs on its state between two steps of its own work, so that other
 tasks can read the state without sharing it.
+
+Actors close their channels with `with`, not with `async with`. The latter runs other tasks while an exception leaves
+the actor: if another actor fails in this moment, its cancellation would replace the exception, and no log would name
+the bug.
 """
 
 from collections.abc import Callable

@@ -133,7 +133,6 @@ class QueueActor:
         return self._next_leftover
 
     async def run(self) -> None:
-        # not `async with`: a checkpoint while the channels close could replace an exception by Cancelled
         with self._inbox, self._popped, self._to_log:
             try:
                 while True:

@@ -76,14 +76,15 @@ class RemoteBindingActor:
 
     async def run(self) -> None:
         try:
-            async with self._inbox, self._answers, trio.open_nursery() as nursery:
-                nursery.start_soon(self._pass_on)
-                ending: trio.CancelScope = await nursery.start(self._give_up_at_end)
-                async with trio.open_nursery() as tasks:
-                    async for batch in self._inbox:
-                        self._begin(batch, tasks)
-                self._more.close()
-                ending.cancel()
+            with self._inbox, self._answers:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._pass_on)
+                    ending: trio.CancelScope = await nursery.start(self._give_up_at_end)
+                    async with trio.open_nursery() as tasks:
+                        async for batch in self._inbox:
+                            self._begin(batch, tasks)
+                    self._more.close()
+                    ending.cancel()
         finally:
             self._store.close()
 

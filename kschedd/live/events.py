@@ -53,7 +53,7 @@ class RemoteEventsActor:
         async with trio.open_nursery() as nursery:
             writing = trio.CancelScope()
             nursery.start_soon(self._write_all, writing)
-            async with self._inbox:
+            with self._inbox:
                 async for batch in self._inbox:
                     self._take(batch)
             self._is_ending = True

@@ -111,7 +111,7 @@ class JournalActor:
     _slice_at: float = attrs.field(default=-math.inf, init=False)  # time of the next slice, on Trio's clock
 
     async def run(self) -> None:
-        async with self._inbox, self._outbox:
+        with self._inbox, self._outbox:
             try:
                 while True:
                     await self._turn(await self._next())

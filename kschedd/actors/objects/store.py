@@ -194,18 +194,19 @@ class StoreActor:
             self._store.log.show(self._sent_version)
 
     async def run(self) -> None:
-        async with self._inbox, trio.open_nursery() as nursery:
-            if self._kept is not None:
-                nursery.start_soon(self._heed, self._kept)
-            try:
-                while True:
-                    await self._serve(await batch_from(self._inbox, _MOST))
-            except trio.EndOfChannel:
-                pass
-            finally:
-                self._end_watches()
-                if self._journal is not None:
-                    self._journal.close()
+        with self._inbox:
+            async with trio.open_nursery() as nursery:
+                if self._kept is not None:
+                    nursery.start_soon(self._heed, self._kept)
+                try:
+                    while True:
+                        await self._serve(await batch_from(self._inbox, _MOST))
+                except trio.EndOfChannel:
+                    pass
+                finally:
+                    self._end_watches()
+                    if self._journal is not None:
+                        self._journal.close()
 
     async def _serve(self, batch: Sequence[Message]) -> None:
         pause = time.perf_counter() + _SLICE_S

@@ -89,22 +89,26 @@ class BindingActor:
 
     async def run(self) -> None:
         try:
-            async with self._inbox, self._answers, trio.open_nursery() as cycles:
-                sent, unanswered = trio.open_memory_channel[_Request](_UNANSWERED)
-                cycles.start_soon(self._pass_on, unanswered)
-                async with sent:
-                    async for first in self._inbox:
-                        batch = [first, *waiting_in(self._inbox, _MOST - 1)]
-                        for request in (request for one in batch for request in one.requests):
-                            cycles.start_soon(self._cycle, request)
-                        plans = [wanted for one in batch for wanted in one.plans]
-                        await post(sent, await self._send(batch, plans), "binding")
+            with self._inbox, self._answers:
+                async with trio.open_nursery() as cycles:
+                    await self._execute_all(cycles)
         finally:
             self._store.close()
 
+    async def _execute_all(self, cycles: trio.Nursery) -> None:
+        sent, unanswered = trio.open_memory_channel[_Request](_UNANSWERED)
+        cycles.start_soon(self._pass_on, unanswered)
+        with sent:
+            async for first in self._inbox:
+                batch = [first, *waiting_in(self._inbox, _MOST - 1)]
+                for request in (request for one in batch for request in one.requests):
+                    cycles.start_soon(self._cycle, request)
+                plans = [wanted for one in batch for wanted in one.plans]
+                await post(sent, await self._send(batch, plans), "binding")
+
     async def _pass_on(self, unanswered: "trio.MemoryReceiveChannel[_Request]") -> None:
         """Pass on the store's answers in the order of the batches."""
-        async with unanswered:
+        with unanswered:
             async for request in unanswered:
                 await self._answer(await self._answered(request))
 

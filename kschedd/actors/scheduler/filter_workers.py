@@ -54,7 +54,7 @@ class FilterWorker:
     _at_once: trio.CapacityLimiter
 
     async def run(self) -> None:
-        async with self._inbox:
+        with self._inbox:
             async for job in self._inbox:
                 async with self._at_once:
                     await self._work(job)
