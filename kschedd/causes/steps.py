@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.schemas.kinds import kind_of, lookup
+from kschedd.api.token_volumes import without_tokens
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.dumps.dumped_condition import ANNOTATION
 from kschedd.printing import documents
@@ -194,12 +195,9 @@ def as_new(raw: Raw) -> dict[str, Any]:
     if made["kind"] == "Pod":
         if any(each.get("type") == "PodScheduled" for each in (raw.get("status") or {}).get("conditions") or ()):
             spec.pop("nodeName", None)  # the scheduler's choice
-        spec["volumes"] = [
-            v for v in spec.get("volumes") or () if not str(v.get("name")).startswith("kube-api-access-")
-        ]
+        spec["volumes"] = without_tokens(spec.get("volumes"))
         for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-            mounts = container.get("volumeMounts") or ()
-            container["volumeMounts"] = [m for m in mounts if not str(m.get("name")).startswith("kube-api-access-")]
+            container["volumeMounts"] = without_tokens(container.get("volumeMounts"))
         _without_defaults(spec)
     for part in (meta, spec):
         for field in [field for field, value in part.items() if value in ({}, [], None)]:

@@ -22,6 +22,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.resources import pod_requests
 from kschedd.api.schemas.kinds import kind_of
+from kschedd.api.token_volumes import without_tokens
 from kschedd.dumps.assumptions import Assumptions
 from kschedd.dumps.revisions import POD_HASH, is_observed, revisions
 
@@ -32,7 +33,6 @@ _UIDS: Final = uuid.UUID("6f1d6c5e-3a52-5c59-9c1c-2f6b6a1f3d10")
 _HASH: Final = "pod-template-hash"
 _PER_POD: Final = ("nodeName", "hostname", "subdomain", "priority")
 _POD_OWNERS: Final = ("ReplicaSet", "StatefulSet")
-_TOKEN_VOLUMES: Final = "kube-api-access-"
 
 
 def completed(
@@ -248,9 +248,8 @@ _REVISION: Final = "deployment.kubernetes.io/revision"
 def _template_spec(pod: Object) -> Raw:
     """Return the pod's spec without fields that apply only to this pod or were set after its creation."""
     spec = {name: value for name, value in pod.spec.items() if name not in _PER_POD}
-    volumes = [one for one in spec.get("volumes") or () if not one.get("name", "").startswith(_TOKEN_VOLUMES)]
     if "volumes" in spec:
-        spec["volumes"] = volumes
+        spec["volumes"] = without_tokens(spec["volumes"])
     for kind in ("containers", "initContainers"):
         if kind in spec:
             spec[kind] = [_without_token(container) for container in spec[kind]]
@@ -258,8 +257,10 @@ def _template_spec(pod: Object) -> Raw:
 
 
 def _without_token(container: Mapping[str, Any]) -> Raw:
-    mounts = [one for one in container.get("volumeMounts") or () if not one["name"].startswith(_TOKEN_VOLUMES)]
-    return {**container, "volumeMounts": mounts} if "volumeMounts" in container else dict(container)
+    found = dict(container)
+    if "volumeMounts" in found:
+        found["volumeMounts"] = without_tokens(found["volumeMounts"])
+    return found
 
 
 def _deployment_spec(sets: Sequence[Object]) -> Raw:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from kschedd.api.schemas.codec import encoded
 from kschedd.api.schemas.schema import Schema
+from kschedd.api.token_volumes import without_tokens
 from kschedd.managed_fields.comparing import compare
 from kschedd.managed_fields.entries import UPDATE
 from kschedd.managed_fields.field_set import (
@@ -48,7 +49,6 @@ _OF_SCHEDULER: Final = (
 )
 # Fields of a pod's spec that admission or the binding adds.
 _ADMITTED: Final = ("priority", "preemptionPolicy", "overhead", "nodeName")
-_TOKEN_VOLUME: Final = "kube-api-access-"
 LIMITED: Final = "kubernetes.io/limit-ranger"
 _OF_DELETION: Final = frozenset(("orphan", "foregroundDeletion"))
 _NOT_READY: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
@@ -157,7 +157,7 @@ def _new_pod_fields(raw: Raw, schema: Schema, on_node: bool) -> FieldSet:
 
 def _without_token(spec: dict[str, Any]) -> dict[str, Any]:
     """Return the spec without the token's volume and the account `default` that admission adds."""
-    volumes = [each for each in spec.get("volumes") or () if not str(each.get("name")).startswith(_TOKEN_VOLUME)]
+    volumes = without_tokens(spec.get("volumes"))
     if len(volumes) == len(spec.get("volumes") or ()):
         return spec
     found = {**spec, "volumes": volumes}
@@ -174,7 +174,7 @@ def _without_token(spec: dict[str, Any]) -> dict[str, Any]:
 
 def _without_token_mount(container: Raw) -> Raw:
     mounts = container.get("volumeMounts") or ()
-    left = [each for each in mounts if not str(each.get("name")).startswith(_TOKEN_VOLUME)]
+    left = without_tokens(mounts)
     if len(left) == len(mounts):
         return container
     others = {name: value for name, value in container.items() if name != "volumeMounts"}

@@ -17,6 +17,7 @@ import msgpack
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod, intern_signature, intern_with_node_affinity
 from kschedd.api.selecting.names import dns_subdomain
+from kschedd.api.token_volumes import TOKEN_VOLUME
 from kschedd.config.versions.rules import Rules
 from kschedd.registry.pods.annotations import is_about_spec
 from kschedd.store.admission.chain import PLUGINS, Admission
@@ -29,7 +30,6 @@ Raw = dict[str, Any]
 OnRefusal = Callable[[Raw, ApiError], None]
 OnWarning = Callable[[Raw, str], None]
 
-TOKEN_VOLUME: Final = "kube-api-access-"
 _ANY_TOKEN: Final = f"{TOKEN_VOLUME}00000"
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 _MOST_SPECS: Final = 1 << 13

@@ -17,11 +17,11 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from kschedd.api.objects import Object
+from kschedd.api.token_volumes import TOKEN_VOLUME
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 from kschedd.store.errors import Forbidden
 
 DEFAULT_ACCOUNT: Final = "default"
-VOLUME_PREFIX: Final = "kube-api-access-"
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _KIND: Final = "ServiceAccount"
 _ENFORCES: Final = "kubernetes.io/enforce-mountable-secrets"
@@ -101,8 +101,8 @@ def _account(attributes: Attributes, name: str, classes: Classes) -> Object | No
 def _mount_token(spec: dict[str, Any]) -> None:
     """Add the volume with the token, and mount it in each container that has no mount at its path."""
     volumes = spec.get("volumes") or []
-    present = next((each["name"] for each in volumes if str(each.get("name")).startswith(VOLUME_PREFIX)), None)
-    volume = present or VOLUME_PREFIX + _suffix(spec)
+    present = next((each["name"] for each in volumes if str(each.get("name")).startswith(TOKEN_VOLUME)), None)
+    volume = present or TOKEN_VOLUME + _suffix(spec)
     mount = {"name": volume, "readOnly": True, "mountPath": MOUNT_PATH}
     needed = False
     for field in ("initContainers", "containers"):
