@@ -159,8 +159,8 @@ class ApiFace:
 
     async def _authorized(self, request: HttpRequest, peer: Peer) -> tuple[str, Query, User]:
         path, query, user = self._identified(request, peer)
-        token, services = bearer_token(request), self.services
-        if services.tokens.user_of(token) is not None and await services.valid_claims(token) is None:
+        claims = self.services.tokens.claims_of(bearer_token(request))
+        if claims is not None and not await self.services.is_bound(claims):
             raise unauthorized()
         needed = [access_request(request.method, path, query, user)] if user.judged else []
         if user.impersonated and (by := self._access.authenticated(request, peer)).judged:

@@ -41,10 +41,11 @@ class FaceServices:
     async def valid_claims(self, token: str, audiences: Collection[str] = API_AUDIENCES) -> Claims | None:
         """Return the content of a valid token of a ServiceAccount that exists; None for other tokens."""
         claims = self.tokens.claims_of(token, audiences)
-        if claims is None:
-            return None
-        bound = await self.cluster.store.do(lambda store: claims.is_bound(store, self.now()))
-        return claims if bound else None
+        return claims if claims is not None and await self.is_bound(claims) else None
+
+    async def is_bound(self, claims: Claims) -> bool:
+        """Return whether the account of a token exists, and so does the object to which the token is bound."""
+        return await self.cluster.store.do(lambda store: claims.is_bound(store, self.now()))
 
     async def first_refused(self, requests: Sequence[AccessRequest]) -> tuple[AccessRequest, str] | None:
         """Return the first request that RBAC objects do not allow, with the reason; None if they allow all."""
