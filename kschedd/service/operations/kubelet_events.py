@@ -11,7 +11,7 @@ kubelet/images/image_manager.go, kubelet/prober/prober.go.
 Units: seconds since the epoch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from heapq import nlargest
 from typing import Any, Final
@@ -42,13 +42,18 @@ def kubelet_events(store: ClusterReader, namespace: str | None, name: str | None
     """Return the Events about the pods of a namespace (None: all), or about the pod with this name."""
     if store.pod_behavior is None:
         return []
-    pods = store.list("Pod", namespace) if name is None else [store.find("Pod", namespace or "default", name)]
+    pods: Iterable[Object | None]
+    if name is None:
+        pods = (pod for some in store.present("Pod", namespace) for pod in some)
+    else:
+        pods = (store.find("Pod", namespace or "default", name),)
     bound = [pod for pod in pods if isinstance(pod, Pod) and pod.node_name and pod.start_time]
     if not bound:
         return []
     stored = {
         ((event.raw.get("involvedObject") or _NONE).get("uid"), event.raw.get("reason"))
-        for event in store.list("Event", namespace)
+        for some in store.present("Event", namespace)
+        for event in some
         if (event.raw.get("source") or _NONE).get("component") == COMPONENT
     }
     renamed, now = "fields_of_1_35" in store.features, store.now
