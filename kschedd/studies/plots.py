@@ -256,7 +256,9 @@ def _metrics(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:
     lines = {label: line for line, label in enumerate(dict.fromkeys(labels))}
     for value, number in (colors or {"": 0}).items():
         mine = [
-            (lines[label], values) for label, (key, [values]) in zip(labels, groups, strict=True) if _is(key, value)
+            (lines[label], values)
+            for label, (key, [values]) in zip(labels, groups, strict=True)
+            if not colors or key[-1] == value
         ]
         deviations = [stdev(values) if len(values) > 1 else 0.0 for _, values in mine]
         means, places = [fmean(values) for _, values in mine], [line for line, _ in mine]
@@ -274,10 +276,6 @@ def _metrics(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:
     if colors:
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     _enlarge(axes, len(lines), max(map(len, lines)) + max(map(len, colors), default=0))
-
-
-def _is(key: tuple[str, ...], value: str) -> bool:
-    return not value or key[-1] == value
 
 
 def _pareto(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:

@@ -1,15 +1,17 @@
 """Random small clusters for property tests, with so few nodes, labels and namespaces that pods share them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
+import numpy as np
 from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.framework.dry_run import DryRunColumns
 
 HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
 KEYS = (HOST, ZONE, RACK)
@@ -144,6 +146,24 @@ class ScenarioCluster:
     def fullest(self) -> Node:
         """The node with the most pods."""
         return max(self.nodes, key=lambda node: len(self.on(node)))
+
+    def changed_rows(
+        self, columns: DryRunColumns, joining: Pod, random: Any, change: Callable[[int, Pod, Node, int], None]
+    ) -> Iterator[list[int]]:
+        """Remove some pods from each row of a dry run, and then add pods to it; yield the codes of all rows each time.
+
+        `change` makes the same changes to the plain rule: row, pod, node, and 1 or -1.
+        """
+        leaving = [
+            (row, other) for row, where in enumerate(self.nodes) for other in self.on(where) if random.random() < 0.7
+        ]
+        coming = [(row, joining) for row in range(len(self.nodes)) for _ in range(random.randint(0, 2))]
+        for moved, amount in ((leaving, -1), (coming, 1)):
+            of = [other for _, other in moved]
+            columns.follow(np.array([row for row, _ in moved], dtype=np.int64), np.arange(len(of)), of, amount)
+            for row, other in moved:
+                change(row, other, self.nodes[row], amount)
+            yield columns.codes(np.arange(len(self.nodes))[::-1]).tolist()[::-1]
 
 
 @st.composite

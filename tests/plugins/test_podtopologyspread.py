@@ -219,26 +219,9 @@ def test_in_the_dry_run_each_row_is_a_cluster_of_its_own(
     for each in plain:
         for where in world.nodes:
             each.count_node(where, world.on(where))
-    changes = [
-        (
-            [
-                (row, other)
-                for row, where in enumerate(world.nodes)
-                for other in world.on(where)
-                if random.random() < 0.7
-            ],
-            -1,
-        ),
-        ([(row, joining) for row in range(len(world.nodes)) for _ in range(random.randint(0, 2))], 1),
-    ]
-    for moved, amount in changes:
-        of = [other for _, other in moved]
-        columns.follow(np.array([row for row, _ in moved], dtype=np.int64), np.arange(len(of)), of, amount)
-        for row, other in moved:
-            plain[row].change(other, world.nodes[row], amount)
-        codes = columns.codes(np.arange(len(world.nodes))[::-1])
-        assert codes.tolist()[::-1] == [each.code(where) for each, where in zip(plain, world.nodes, strict=True)]
-        assert all(columns.status(code) is plugin.code_status(state, incoming, code) for code in codes.tolist() if code)
+    for codes in world.changed_rows(columns, joining, random, lambda row, *change: plain[row].change(*change)):
+        assert codes == [each.code(where) for each, where in zip(plain, world.nodes, strict=True)]
+        assert all(columns.status(code) is plugin.code_status(state, incoming, code) for code in codes if code)
 
 
 @pytest.mark.slow

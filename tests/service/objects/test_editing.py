@@ -20,15 +20,7 @@ from kschedd.store.errors import Invalid, NotFound
 from kschedd.store.patches.patching import PatchType
 from kschedd.store.store import Store
 from kschedd.values import run_steps
-from tests.actors.clusters import deployment, node, pod
-
-
-@pytest.fixture
-def store() -> Store:
-    made = Store(now=lambda: 0.0)
-    for raw in (node(), pod(), deployment()):
-        made.create(raw)
-    return made
+from tests.actors.clusters import pod
 
 
 def done(store: Store, request: Request) -> dict[str, Any]:

@@ -10,21 +10,12 @@ from kschedd.service.request import DeleteOptions, PatchBody, Request, WriteOpti
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import AccessDenied
 from kschedd.store.store import Store
-from tests.actors.clusters import deployment, node, pod
 from tests.store.authorization.policies import binding, role
 from tests.store.definitions import definition
 
 EVE = UserInfo("eve", ("system:authenticated",), judged=True)
 APPLY = WriteOptions(server_side=False)
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
-
-
-@pytest.fixture
-def store() -> Store:
-    made = Store(now=lambda: 0.0)
-    for raw in (node(), pod(), deployment()):
-        made.create(raw)
-    return made
 
 
 def refused(store: Store, request: Request) -> str:
