@@ -27,7 +27,7 @@ import httpx
 from kschedd.config.model import Extender, ExtenderTLS
 from kschedd.errors import KscheddError
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
-from kschedd.request_body import RequestBody
+from kschedd.extenders.request_body import RequestBody
 
 MAX_ANSWER_BYTES: Final = 64 << 20
 SMALL_BYTES: Final = 1 << 14  # maximum size of a body that is sent or read in one step

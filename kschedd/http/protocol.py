@@ -237,6 +237,10 @@ class ResponseReader(_FieldReader):
         self._events: list[ResponseEvent] = []
         self._status = 0
 
+    def close(self) -> None:
+        """Stop reading, and break the reference cycle between the parser and this object."""
+        del self._parser
+
     def feed(self, data: bytes) -> list[ResponseEvent]:
         """Return the events that these bytes complete. Raises HttpFault."""
         if self._in_head:

@@ -6,6 +6,7 @@ Raises: LiveError and its subclasses NotServed, HistoryLost and RequestFailed; n
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from itertools import count
 from typing import Any, Final, Self
 from urllib.parse import quote
 
@@ -13,12 +14,16 @@ import attrs
 import msgspec
 import trio
 
-from kschedd.live.connection import SILENCE_S, ServerConnection, ServerRequest
+from kschedd.live.connection import ServerConnection, ServerRequest
+from kschedd.live.credentials import SILENCE_S
 from kschedd.live.errors import HistoryLost, LiveError, faults_of
+from kschedd.live.rate_limit import RateLimit
+from kschedd.live.repeating import pause_before_repeat
 
 Raw = dict[str, Any]
 
 PAGE: Final = 500  # objects per page
+ANSWER_S: Final = 10.0  # maximum time in seconds from a request for a single object to its response
 _WATCH_S: Final = 240  # seconds after which the server ends a watch, and another watch continues
 _PAGE_S: Final = 300  # maximum time for reading a page while data keeps arriving
 _SMALL: Final = 1 << 16  # maximum size of a body that is decoded without a thread, in bytes
@@ -88,30 +93,62 @@ class ApiServer:
         await self._connection.aclose()
 
     async def page(self, resource: ServedResource, more: str = "") -> ServedPage:
+        """Return a page of the list. If the server is too busy (Retry-After), the request is repeated."""
         params = {"limit": str(PAGE)} | ({"continue": more} if more else {})
-        body, until = bytearray(), trio.current_time() + _PAGE_S
-        async with self._connection.request(ServerRequest("GET", resource.path, params)) as pieces:
-            while (piece := await _next(pieces, min(until, trio.current_time() + SILENCE_S))) is not None:
-                body += piece
-                if len(body) > _LONGEST_PAGE:
-                    raise ValueError(f"a page of {resource.plural} is longer than {_LONGEST_PAGE} bytes")
+        request = ServerRequest("GET", resource.path, params)
+        for repeats in count():
+            try:
+                body = await self._page_body(request)
+                break
+            except LiveError as failure:
+                pause_s = None if failure.retry_after_s is None else pause_before_repeat(failure, "GET", repeats)
+                if pause_s is None:
+                    raise
+            await trio.sleep(pause_s)
         with faults_of(self.url, f"what it lists as {resource.plural} cannot be used: "):
             if len(body) <= _SMALL:
                 return _page(body, resource)
             return await trio.to_thread.run_sync(_page, body, resource)
 
-    async def ask(self, request: ServerRequest) -> Raw:
-        """Send a request for a single object and return the object in the response."""
-        body, until = bytearray(), trio.current_time() + SILENCE_S
+    async def _page_body(self, request: ServerRequest) -> bytearray:
+        body, until = bytearray(), trio.current_time() + _PAGE_S
         async with self._connection.request(request) as pieces:
-            while (piece := await _next(pieces, until)) is not None:
+            while (piece := await _next(pieces, min(until, trio.current_time() + SILENCE_S))) is not None:
                 body += piece
-                if len(body) > _LONGEST_EVENT:
-                    raise ValueError(
-                        f"the response to {request.method} {request.path} is longer than {_LONGEST_EVENT} bytes"
-                    )
-        with faults_of(self.url, f"unusable response to {request.method} {request.path}: "):
+                if len(body) > _LONGEST_PAGE:
+                    raise ValueError(f"the page is longer than {_LONGEST_PAGE} bytes")
+        return body
+
+    async def ask(self, request: ServerRequest, pace: RateLimit | None = None) -> Raw:
+        """Send a request for a single object, within the rate limit, and return the object in the response.
+
+        The request is repeated if this is safe (repeating.py).
+        """
+        for repeats in count():
+            if pace is not None:
+                await pace.wait()
+            try:
+                body = await self._body(request)
+                break
+            except LiveError as failure:
+                pause_s = pause_before_repeat(failure, request.method, repeats)
+                if pause_s is None:
+                    raise
+            await trio.sleep(pause_s)
+        with faults_of(self.url, f"unusable response to {request}: "):
             return msgspec.json.decode(body, type=dict[str, Any])
+
+    async def _body(self, request: ServerRequest) -> bytes | bytearray:
+        """Send a request once and return the body of the response."""
+        with trio.move_on_after(ANSWER_S):
+            body: bytes | bytearray = b""
+            async with self._connection.request(request) as pieces:
+                async for piece in pieces:
+                    body = bytearray(body) + piece if body else piece
+                    if len(body) > _LONGEST_EVENT:
+                        raise ValueError(f"the response is longer than {_LONGEST_EVENT} bytes")
+            return body
+        raise LiveError(self.url, f"{request}: no answer within {ANSWER_S:.0f} s")
 
     async def watch(self, resource: ServedResource, since: str) -> AsyncGenerator[list[Raw], None]:
         """Yield batches of the events after this version until the server ends the watch.

@@ -6,19 +6,27 @@ import attrs
 import trio
 
 from kschedd.errors import KscheddError
+from kschedd.http.client import ConnectionLost
+from kschedd.http.endpoint import ConnectFailed
+from kschedd.http.protocol import HttpFault
 
 
 @attrs.define(eq=False)
 class LiveError(KscheddError):
     """The error if the server cannot be reached, rejects a request, or sends an unusable response.
 
-    `code` is the HTTP status of a rejection, or 0; `message` is the message of its Status, or "".
+    `code` is the HTTP status of a rejection, or 0; `message` is the message of its Status, or "". `retry_after_s` is
+    the pause that the server requests before the request is sent again. `is_refused`: no connection was accepted, and
+    nothing was sent. `is_lost`: the connection ended before the response.
     """
 
     server: str
     why: str
     code: int = 0
     message: str = ""
+    retry_after_s: float | None = None
+    is_refused: bool = False
+    is_lost: bool = False
 
     def __str__(self) -> str:
         return f"{self.server}: {self.why}"
@@ -52,9 +60,12 @@ class faults_of:
         if isinstance(fault, LiveError) or not isinstance(fault, Exception):
             return
         why = "no answer in time" if isinstance(fault, trio.TooSlowError) else answer(fault)
-        raise LiveError(self.server, f"{self.hint}{why}") from None
+        refused = isinstance(fault, ConnectFailed) and fault.is_refused
+        lost = isinstance(fault, ConnectionLost)
+        raise LiveError(self.server, f"{self.hint}{why}", is_refused=refused, is_lost=lost) from None
 
 
 def answer(fault: Exception) -> str:
     """Return the exception's message in one line; its type if the message is empty."""
-    return " ".join(str(fault).split()) or type(fault).__name__
+    text = fault.why if isinstance(fault, HttpFault) else str(fault)
+    return " ".join(text.split()) or type(fault).__name__

@@ -23,7 +23,7 @@ from kschedd.actors.clock import Clock
 from kschedd.live.api_server import ApiServer
 from kschedd.live.errors import LiveError
 from kschedd.live.event_series import SWEEP_S, EventCorrelator, WrittenEvent
-from kschedd.live.rate_limit import RateLimit, ask_at_pace
+from kschedd.live.rate_limit import RateLimit
 from kschedd.log.events import SchedulerEvent
 
 log = structlog.get_logger("kschedd.events")
@@ -90,7 +90,7 @@ class RemoteEventsActor:
         request = event.request
         for _ in range(_TRIES):
             try:
-                await ask_at_pace(self._server, self._rate, request)
+                await self._server.ask(request, self._rate)
                 return
             except LiveError as failure:
                 if failure.code == _NOT_FOUND and request is event.request and event.anew is not None:

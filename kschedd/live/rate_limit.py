@@ -4,14 +4,8 @@ Source: Kubernetes v1.34, client-go/util/flowcontrol (NewTokenBucketRateLimiter)
 client-go/rest (RESTClientFor: a negative qps is no limit).
 """
 
-from typing import Any, Final
-
 import attrs
 import trio
-
-from kschedd.live.api_server import ApiServer
-from kschedd.live.connection import ServerRequest
-from kschedd.live.errors import LiveError
 
 
 @attrs.define
@@ -33,16 +27,6 @@ class RateLimit:
         self._full_at = max(self._full_at, now) + one_s
         return max(now, self._full_at - max(self._burst, 1) * one_s)
 
-
-ANSWER_S: Final = 10.0  # maximum time in seconds from a request to its response
-
-
-async def ask_at_pace(server: ApiServer, rate: RateLimit, request: ServerRequest) -> dict[str, Any]:
-    """Return the object in the response to the request, within the rate limit.
-
-    Raises LiveError if there is no response within `ANSWER_S`.
-    """
-    await trio.sleep_until(rate.next_at(trio.current_time()))
-    with trio.move_on_after(ANSWER_S):
-        return await server.ask(request)
-    raise LiveError(server.url, f"{request.method} {request.path} was not answered within {ANSWER_S:.0f} s")
+    async def wait(self) -> None:
+        """Wait until the next request may be sent."""
+        await trio.sleep_until(self.next_at(trio.current_time()))

@@ -18,7 +18,7 @@ from kschedd.live.api_server import ApiServer
 from kschedd.live.connection import ServerRequest
 from kschedd.live.errors import LiveError
 from kschedd.live.holding import as_held, new_importer
-from kschedd.live.rate_limit import RateLimit, ask_at_pace
+from kschedd.live.rate_limit import RateLimit
 from kschedd.live.write_requests import key_written, made_from, read_request, request_of
 from kschedd.store.cluster_api import ClusterApi
 from kschedd.store.errors import Conflict
@@ -79,7 +79,7 @@ class RemoteWriter:
 
     async def _request(self, request: ServerRequest) -> dict[str, Any]:
         async with self._open:
-            return await ask_at_pace(self.server, self._rate, request)
+            return await self.server.ask(request, self._rate)
 
 
 def _version_in(answer: Raw) -> str:

@@ -53,10 +53,10 @@ async def nothing_happens(request: ServedRequest) -> None:
 
 
 @asynccontextmanager
-async def scripted(script: Callable[[ServedRequest], Awaitable[None]]) -> AsyncIterator[str]:
+async def scripted(script: Callable[[ServedRequest], Awaitable[None]], port: int = 0) -> AsyncIterator[str]:
     """Run the server and yield its URL."""
     async with trio.open_nursery() as nursery:
-        listeners = await nursery.start(partial(trio.serve_tcp, partial(_serve, script), 0, host="127.0.0.1"))
+        listeners = await nursery.start(partial(trio.serve_tcp, partial(_serve, script), port, host="127.0.0.1"))
         yield f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
         nursery.cancel_scope.cancel()
 

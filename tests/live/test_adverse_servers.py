@@ -317,7 +317,7 @@ async def test_credentials_that_are_refused_are_told(tmp_path: Path) -> None:
         await request.refuse(401, "Unauthorized")
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
-        with pytest.raises(LiveError, match=r"the kubeconfig's credentials were rejected: HTTP 401 .*: Unauthorized"):
+        with pytest.raises(LiveError, match=r"the kubeconfig's credentials were rejected: GET .*: HTTP 401 .*: Unauth"):
             await server.page(PODS)
 
 
@@ -327,7 +327,7 @@ async def test_what_a_server_says_of_a_failure_is_told(tmp_path: Path, status: i
         await request.refuse(status, "too much")
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
-        with pytest.raises(LiveError, match=f"{url}: HTTP {status} .*: too much") as raised:
+        with pytest.raises(LiveError, match=f"{url}: GET /api/v1/pods: HTTP {status} .*: too much") as raised:
             await server.page(PODS)
         assert not isinstance(raised.value, NotServed)
 
@@ -388,7 +388,7 @@ async def test_a_list_that_is_always_refused_ends_it(tmp_path: Path, monkeypatch
         server = await ApiServer.connect(str(kubeconfig(tmp_path, url)))
         async with server, cluster_actors() as cluster:
             mirror = await mirroring(server, cluster)
-            with pytest.raises(LiveError, match="HTTP 500 Said: broken"):
+            with pytest.raises(LiveError, match="HTTP 500 Internal Server Error: broken"):
                 await mirror.run()
 
 

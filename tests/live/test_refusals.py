@@ -13,10 +13,9 @@ import trio.testing
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
-from kschedd.live.api_server import ApiServer
-from kschedd.live.connection import ServerRequest
-from kschedd.live.rate_limit import RateLimit, ask_at_pace
+from kschedd.live.writer import RemoteWriter, Written
 from kschedd.scheduling.popped import MOST_POPPED
+from kschedd.store.writes import Write
 from tests.apiserver.asking import node
 from tests.apiserver.asking import pod as real_pod
 from tests.live.real_cluster import Scheduler, is_bound, real_cluster, scheduler_of
@@ -156,7 +155,7 @@ async def test_a_binding_that_fails_is_tried_again(tmp_path: Path, answer: Answe
 
 
 async def test_a_binding_that_is_not_answered_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kschedd.live.rate_limit.ANSWER_S", 0.2)
+    monkeypatch.setattr("kschedd.live.api_server.ANSWER_S", 0.2)
     async with scheduled(tmp_path, say_nothing) as (cluster, scheduler):
         await until(is_held_as_bound(scheduler.cluster))
         assert cluster.bound_to == ["n1"]
@@ -238,11 +237,12 @@ async def test_a_slow_server_keeps_nobody_from_asking(tmp_path: Path, monkeypatc
     monkeypatch.setattr("kschedd.live.binding._UNDER_WAY", 8)
     answering = trio.Event()
 
-    async def ask_late(server: ApiServer, rate: RateLimit, request: ServerRequest) -> Raw:
+    async def write_late(writer: RemoteWriter, wanted: Write, written: Written) -> None:
         await answering.wait()
-        return await ask_at_pace(server, rate, request)
+        await write(writer, wanted, written)
 
-    monkeypatch.setattr("kschedd.live.writer.ask_at_pace", ask_late)
+    write = RemoteWriter.write
+    monkeypatch.setattr(RemoteWriter, "write", write_late)
     names = [f"p{number}" for number in range(5 * MOST_POPPED)]
     async with real_cluster() as real:
         await real.cluster.store.create_many([real_pod(name) for name in names])

@@ -129,5 +129,5 @@ async def test_an_answer_that_is_no_object_is_a_fault_of_the_server(tmp_path: Pa
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
         store: Any = Held({})
-        with pytest.raises(LiveError, match="unusable response to GET api/v1/namespaces/default/pods/a"):
+        with pytest.raises(LiveError, match="unusable response to GET /api/v1/namespaces/default/pods/a"):
             await RemoteWriter(server, store, RateLimit(-1, 1)).uid_of("default", "a")

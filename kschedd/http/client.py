@@ -1,0 +1,224 @@
+"""HttpClient: requests to one HTTP/1.1 server over a pool of connections, which stay open between requests.
+
+A request takes the connection that was used last, or opens one if none is idle; there are therefore as many connections
+as there were requests at the same time. A connection returns to the pool when its response has been read to the end. A
+response that is not read to the end closes its connection. Redirects are not followed.
+
+Owns: the idle connections, until `aclose`. Ends: each connection after `_IDLE_S` without a request.
+Bounds: the head of a response (protocol.py), and the size of one piece of a body; the caller limits whole bodies.
+Raises: ConnectFailed before the request is sent; ConnectionLost if the connection ends before the response does;
+HttpFault if the response is not HTTP/1.1.
+"""
+
+import select
+import zlib
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Final, Self
+
+import attrs
+import trio
+
+from kschedd.errors import KscheddError
+from kschedd.http.endpoint import Endpoint
+from kschedd.http.protocol import BodyPart, HttpFault, ResponseEnd, ResponseHead, ResponseReader, encode_request
+
+_READ: Final = 64 << 10
+_IDLE_S: Final = 60.0  # less than the 90 s after which kube-apiserver closes an idle connection
+_MOST_IDLE: Final = 256
+_PIECE: Final = 1 << 20  # maximum number of bytes of a decompressed piece
+_GZIP: Final = 31  # zlib's window bits for a gzip header
+
+
+@attrs.define(eq=False)
+class ConnectionLost(KscheddError):
+    """The error if the connection ends before the response does; the server may have executed the request."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+class _Connection:
+    """A connection with at most one request at a time. `descriptor` is that of its socket, or -1."""
+
+    def __init__(self, stream: trio.abc.Stream, descriptor: int) -> None:
+        self._stream = stream
+        self._descriptor = descriptor
+        self._reader = ResponseReader()
+        self._parts: list[bytes] = []
+        self._head: ResponseHead | None = None
+        self._is_complete = True
+        self.used_at = 0.0
+
+    @classmethod
+    async def opened(cls, endpoint: Endpoint) -> "_Connection":
+        stream = await endpoint.connect()
+        return cls(stream, _descriptor(stream))
+
+    async def exchange(self, request: bytes) -> ResponseHead:
+        """Send the request and return the head of the response."""
+        self._head, self._is_complete = None, False
+        try:
+            await self._stream.send_all(request)
+        except trio.BrokenResourceError:
+            raise ConnectionLost("connection reset while the request was sent") from None
+        while self._head is None:
+            if not await self._receive():
+                raise ConnectionLost("the connection was closed before the response")
+        return self._head
+
+    async def piece(self) -> bytes | None:
+        """Return the next bytes of the body; None at its end."""
+        while not self._parts:
+            if self._is_complete:
+                return None
+            if not await self._receive():
+                if self._head is None or _has_end(self._head):
+                    raise ConnectionLost("the connection was closed before the end of the response")
+                self._is_complete = True  # the end of the connection is the end of the body
+        piece = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts.clear()
+        return piece
+
+    async def _receive(self) -> bool:
+        """Parse more bytes; return False if the server has closed the connection."""
+        try:
+            data = await self._stream.receive_some(_READ)
+        except trio.BrokenResourceError:
+            raise ConnectionLost("connection reset by the server") from None
+        if not data:
+            return False
+        for event in self._reader.feed(bytes(data)):
+            match event:
+                case BodyPart(part):
+                    self._parts.append(part)
+                case ResponseHead():
+                    if self._is_complete or self._head is not None:
+                        raise HttpFault(502, "a response without a request")
+                    self._head = event
+                case ResponseEnd():
+                    self._is_complete = True
+        return True
+
+    @property
+    def is_reusable(self) -> bool:
+        """Return whether the response was read to its end and the connection stays open."""
+        return self._is_complete and not self._parts and self._head is not None and self._head.keep_alive
+
+    def is_open(self) -> bool:
+        """Return whether the server has sent nothing since the last response, as it does to close the connection."""
+        if self._descriptor < 0:
+            return True
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLIN)
+        return not poll.poll(0)
+
+    async def aclose(self) -> None:
+        self._reader.close()
+        await trio.aclose_forcefully(self._stream)
+
+
+class HttpAnswer:
+    """A response; iteration yields the body in pieces, decompressed. `aclose` must be called in any case."""
+
+    def __init__(self, client: "HttpClient", connection: _Connection, head: ResponseHead) -> None:
+        self.status = head.status
+        self.headers: Mapping[str, str] = head.headers
+        self._client = client
+        self._connection = connection
+        self._unzip = zlib.decompressobj(_GZIP) if head.headers.get("content-encoding", "") == "gzip" else None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._unzip is None:
+            piece = await self._connection.piece()
+        else:
+            piece = await self._unzipped(self._unzip)
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+    async def _unzipped(self, unzip: "zlib._Decompress") -> bytes | None:
+        while True:
+            packed = unzip.unconsumed_tail or await self._connection.piece()
+            if packed is None:
+                return None
+            try:
+                piece = unzip.decompress(packed, _PIECE)
+            except zlib.error as fault:
+                raise HttpFault(502, f"the response is not valid gzip: {fault}") from None
+            if piece:
+                return piece
+
+    async def aclose(self) -> None:
+        """Return the connection to the pool, or close it if the response was not read to its end."""
+        await self._client.release(self._connection)
+
+
+@attrs.define(eq=False)
+class HttpClient:
+    """A client of one server; `headers` are sent with each request."""
+
+    endpoint: Endpoint
+    headers: Sequence[tuple[str, str]] = ()
+    opened: int = attrs.field(default=0, init=False)  # number of connections that were opened
+    _idle: deque[_Connection] = attrs.field(factory=deque, init=False)  # the one used last is at the end
+    _is_closed: bool = attrs.field(default=False, init=False)
+    _fixed: Sequence[tuple[str, str]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._fixed = [*self.endpoint.headers, *self.headers]
+
+    async def send(
+        self, method: str, target: str, headers: Sequence[tuple[str, str]] = (), body: bytes = b""
+    ) -> HttpAnswer:
+        """Send a request and return the response; `target` is the path with its query."""
+        encoded = encode_request(method, self.endpoint.base + target, [*self._fixed, *headers], body)
+        connection = await self._connection()
+        try:
+            return HttpAnswer(self, connection, await connection.exchange(encoded))
+        except BaseException:
+            await connection.aclose()
+            raise
+
+    async def release(self, connection: _Connection) -> None:
+        """Return the connection to the pool if another request can use it; otherwise close it."""
+        if self._is_closed or not connection.is_reusable:
+            await connection.aclose()
+            return
+        now = connection.used_at = trio.current_time()
+        self._idle.append(connection)
+        while len(self._idle) > _MOST_IDLE or self._idle[0].used_at < now - _IDLE_S:
+            await self._idle.popleft().aclose()
+
+    async def aclose(self) -> None:
+        """Close all idle connections, and each other connection at the end of its response."""
+        self._is_closed = True
+        while self._idle:
+            await self._idle.pop().aclose()
+
+    async def _connection(self) -> _Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if trio.current_time() < connection.used_at + _IDLE_S and connection.is_open():
+                return connection
+            await connection.aclose()
+        connection = await _Connection.opened(self.endpoint)
+        self.opened += 1
+        return connection
+
+
+def _has_end(head: ResponseHead) -> bool:
+    """Return whether the head determines the end of the body; otherwise the connection ends with the body."""
+    return "content-length" in head.headers or "chunked" in head.headers.get("transfer-encoding", "").lower()
+
+
+def _descriptor(stream: trio.abc.Stream) -> int:
+    """Return the file descriptor of the socket below the stream."""
+    while isinstance(stream, trio.SSLStream):
+        stream = stream.transport_stream
+    return stream.socket.fileno() if isinstance(stream, trio.SocketStream) else -1

@@ -1,0 +1,149 @@
+"""Endpoint: the address of an HTTP server, and connections to it, if necessary through a proxy.
+
+A TLS server behind a proxy is reached by CONNECT; a proxy receives other requests itself, with the whole URL.
+
+Raises: ConnectFailed, before any part of a request was sent.
+"""
+
+import base64
+import ssl
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import attrs
+import trio
+
+from kschedd.errors import KscheddError
+from kschedd.http.protocol import HttpFault, ResponseHead, ResponseReader, encode_request
+from kschedd.http.proxies import port_of
+
+_READ: Final = 64 << 10
+_SCHEMES: Final = ("http", "https")
+
+
+@attrs.define(eq=False)
+class ConnectFailed(KscheddError):
+    """The error if no connection could be opened; `is_refused`: because nothing listens at that address."""
+
+    why: str
+    is_refused: bool = False
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.frozen(eq=False)
+class Endpoint:
+    """`tls_name` is the name in the server's certificate if it differs from the host of the URL."""
+
+    url: SplitResult
+    tls: ssl.SSLContext | None = None
+    tls_name: str | None = None
+    proxy: SplitResult | None = None
+
+    @classmethod
+    def of(
+        cls, url: str, tls: ssl.SSLContext | None = None, tls_name: str | None = None, proxy: str = ""
+    ) -> "Endpoint":
+        """Parse the URLs. Raises ConnectFailed if one of them cannot be used."""
+        return cls(_parsed(url, "the server"), tls, tls_name, _parsed(proxy, "the proxy") if proxy else None)
+
+    @property
+    def base(self) -> str:
+        """The beginning of each request's target."""
+        path = self.url.path.rstrip("/")
+        return path if self.proxy is None or self.tls is not None else f"{self.url.scheme}://{self.url.netloc}{path}"
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The header fields that each request to this endpoint requires."""
+        found = [("Host", self.url.netloc.rpartition("@")[2])]
+        if self.proxy is not None and self.tls is None:
+            found += _proxy_credentials(self.proxy)
+        return found
+
+    async def connect(self) -> trio.abc.Stream:
+        """Open a connection; with TLS, the server's certificate has been verified."""
+        stream = await _tcp(self.proxy or self.url)
+        try:
+            if self.proxy is not None and self.proxy.scheme == "https":
+                stream = await _encrypted(stream, ssl.create_default_context(), self.proxy.hostname or "")
+            if self.proxy is not None and self.tls is not None:
+                await _tunnel(stream, self.url, self.proxy)
+            if self.tls is not None:
+                stream = await _encrypted(stream, self.tls, self.tls_name or self.url.hostname or "")
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
+        return stream
+
+
+def _parsed(url: str, whose: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        port_of(parts)
+    except ValueError as fault:
+        raise ConnectFailed(f'the URL of {whose} is not valid: "{url}": {fault}') from None
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        raise ConnectFailed(f'the URL of {whose} must begin with http:// or https://: "{url}"')
+    return parts
+
+
+async def _tcp(url: SplitResult) -> trio.abc.Stream:
+    host, port = url.hostname or "", port_of(url)
+    try:
+        return await trio.open_tcp_stream(host, port)
+    except OSError as fault:
+        causes = list(_causes(fault))
+        refused = any(isinstance(cause, ConnectionRefusedError) for cause in causes)
+        why = "connection refused" if refused else causes[0].strerror or str(causes[0])
+        raise ConnectFailed(f"connect to {host}:{port}: {why}", refused) from None
+
+
+def _causes(fault: OSError) -> Iterator[OSError]:
+    """Yield the errors of the host's addresses, which trio joins into one error."""
+    cause = fault.__cause__
+    if isinstance(cause, BaseExceptionGroup):
+        yield from (each for each in cause.exceptions if isinstance(each, OSError))
+    else:
+        yield cause if isinstance(cause, OSError) else fault
+
+
+async def _encrypted(stream: trio.abc.Stream, tls: ssl.SSLContext, name: str) -> trio.abc.Stream:
+    encrypted = trio.SSLStream(stream, tls, server_hostname=name, https_compatible=True)
+    try:
+        await encrypted.do_handshake()
+    except (trio.BrokenResourceError, ssl.CertificateError) as fault:
+        raise ConnectFailed(f"TLS with {name}: {fault.__cause__ or fault or 'the connection was closed'}") from None
+    return encrypted
+
+
+async def _tunnel(stream: trio.abc.Stream, url: SplitResult, proxy: SplitResult) -> None:
+    """Request a connection to the server from the proxy."""
+    host = url.hostname or ""
+    target = f"{f'[{host}]' if ':' in host else host}:{port_of(url)}"
+    reader = ResponseReader()
+    try:
+        await stream.send_all(encode_request("CONNECT", target, [("Host", target), *_proxy_credentials(proxy)]))
+        while True:
+            data = await stream.receive_some(_READ)
+            if not data:
+                raise ConnectFailed(f"the proxy {proxy.hostname} closed the connection")
+            for event in reader.feed(bytes(data)):
+                if isinstance(event, ResponseHead):
+                    if event.status // 100 != 2:
+                        raise ConnectFailed(f"the proxy {proxy.hostname} rejected CONNECT {target}: {event.status}")
+                    return
+    except (trio.BrokenResourceError, HttpFault) as fault:
+        why = fault.why if isinstance(fault, HttpFault) else "the connection was closed"
+        raise ConnectFailed(f"the proxy {proxy.hostname}: {why}") from None
+    finally:
+        reader.close()
+
+
+def _proxy_credentials(proxy: SplitResult) -> list[tuple[str, str]]:
+    if proxy.username is None:
+        return []
+    user = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return [("Proxy-Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")]
