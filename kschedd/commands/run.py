@@ -102,9 +102,10 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
     without: frozenset[Part] = options.without
     if options.frozen or _is_real(options):
         without |= {"kubelets", "controllers"}
-    controllers = controller_options(
-        {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
-    )
+    given = {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
+    # a dump often lacks its Secrets, and other controllers may not create the objects that ours create
+    given.setdefault("missing-configuration", not options.origin and "controllers" not in without)
+    controllers = controller_options(given)
     # the pods of a dump's workloads run on, because a what-if analysis must not free capacity by itself
     behavior = controllers.pod_behavior or (PodBehavior() if options.origin else DEFAULT)
     return DaemonOptions(

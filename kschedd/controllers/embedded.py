@@ -65,7 +65,7 @@ def embedded_controllers(
         Jobs(detailed_events=served),
         TTLAfterFinished(),
         *([Endpoints(), Autoscalers()] if served else ()),
-        Kubelets(kubelet_version),
+        Kubelets(kubelet_version, requires_configuration=options.requires_configuration),
         Disruption(),
         GarbageCollector(),
         PodGarbageCollector(options.terminated_pod_gc_threshold),

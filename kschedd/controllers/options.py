@@ -25,6 +25,7 @@ class ControllerOptions:
     cloud_provider: str = ""  # "external": nodes register with the taint `uninitialized`
     cloud_init_delay_s: float | None = None  # delay before nodes are initialized; None: only a command initializes them
     pod_behavior: PodBehavior | None = None  # of new pods; None: they run until they are deleted
+    requires_configuration: bool = False  # pods wait for their ConfigMaps and Secrets
 
 
 @attrs.define(eq=False)
@@ -85,6 +86,12 @@ def _provider(text: str) -> str:
     if text not in ("", "external"):
         raise ValueError('must be "external" or empty')
     return text
+
+
+def _waits(text: str) -> bool:
+    if text not in ("wait", "ignore"):
+        raise ValueError('must be "wait" or "ignore"')
+    return text == "wait"
 
 
 def _count(text: str) -> int:
@@ -162,6 +169,13 @@ OPTIONS: Final[Mapping[str, Option]] = {
         "without a controller that are not restarted, start=1s is the time to create "
         "containers, terminate=1s is the time in which pods with the default grace period end; none: pods run until "
         f"they are deleted (default {DEFAULT}, or none with --from)",
+    ),
+    "missing-configuration": Option(
+        "requires_configuration",
+        _waits,
+        "",
+        "wait: containers start when the ConfigMaps and Secrets to which they refer exist, as in a cluster; ignore: "
+        "they start without them (default wait, or ignore with --from and --without controllers)",
     ),
 }
 

@@ -21,6 +21,7 @@ KILLED: Final = 137  # 128 + SIGKILL
 CRASH_LOOP: Final = "CrashLoopBackOff"
 PULL_FAILED: Final = "ErrImagePull"
 PULL_BACK_OFF: Final = "ImagePullBackOff"
+NOT_CONFIGURED: Final = "CreateContainerConfigError"
 OUT_OF_MEMORY: Final = "OOMKilled"
 _PULL_BACK_OFF_S: Final = 10.0
 _PROBE_DEFAULTS: Final = {"initialDelaySeconds": 0, "periodSeconds": 10, "failureThreshold": 3}
@@ -53,6 +54,7 @@ class ContainerRun:
     resources: Raw = _NEVER  # allocated, and in effect
     pull_fails: bool = False
     tried_at: float | None = None  # time of the failed attempt to pull the image
+    config_fault: str = ""  # why the environment cannot be computed, so that the container cannot start
     never_ready: bool = False
     out_of_memory: bool = False  # how it exits by itself
 
@@ -101,6 +103,9 @@ class ContainerRun:
         self.tried_at = None
         if self.state == "terminated":
             self.last = self.terminated()
+        if self.config_fault:
+            self.state, self.reason, self.message = "waiting", NOT_CONFIGURED, self.config_fault
+            return
         if self.ran:
             self.backoff = self.backoff.after_restart(self.finished_at, now)
             self.restarts += 1

@@ -3,7 +3,8 @@
 A node without a Ready condition is marked Ready, and every node gets its hostname label. An existing Ready condition is
 kept. While the Ready condition is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is
 admitted or rejected (`admission`), waits for unavailable volumes and claims (`volumes`), and runs according to its
-annotations (`pod_run`, `kschedd.api.simulation.annotations`). A deleted pod is removed after it has ended. A node under
+annotations (`pod_run`, `kschedd.api.simulation.annotations`). In a cluster that clients use, it also waits for its
+ConfigMaps and Secrets (`configuration`). A deleted pod is removed after it has ended. A node under
 pressure evicts pods (`eviction`).
 
 Most pods only run. A pod whose containers only run until they are stopped has no `PodRun`. A pod without a `PodRun` is
@@ -33,6 +34,8 @@ from kschedd.controllers.kubelets.admission import (
     refusal_of,
     refused_by_system,
 )
+from kschedd.controllers.kubelets.configuration import KINDS as CONFIGURATION_KINDS
+from kschedd.controllers.kubelets.configuration import UnconfiguredPods, environment_faults
 from kschedd.controllers.kubelets.eviction_managers import EvictionManagers
 from kschedd.controllers.kubelets.images import ImageSizes, with_images
 from kschedd.controllers.kubelets.node_info import internal_ip, reported
@@ -75,17 +78,24 @@ class Kubelets(InSteps):
     """The kubelets of all embedded nodes."""
 
     name: Final = "kubelets"
-    kinds: Final = frozenset(("Node", "Pod")) | VOLUME_KINDS
 
-    def __init__(self, version: str = "") -> None:
-        """Create kubelets of this version, which report addresses and system information; "" reports neither."""
+    def __init__(self, version: str = "", *, requires_configuration: bool = False) -> None:
+        """Create kubelets of this version, which report addresses and system information; "" reports neither.
+
+        With `requires_configuration`, pods wait for the ConfigMaps and Secrets to which they refer.
+        """
+        self.kinds = frozenset(("Node", "Pod")) | VOLUME_KINDS
+        if requires_configuration:
+            self.kinds |= CONFIGURATION_KINDS
         self._version = version
+        self._requires_configuration = requires_configuration
+        self._unconfigured = UnconfiguredPods()
         self._addresses: set[str] = set()  # InternalIPs of nodes
         self._timers: Timers[Key] = Timers()  # by pod: time of its next action or of its removal
         self._runs: dict[Key, PodRun] = {}
         self._accounts = Accounts()
         self._held: dict[str, dict[Key, None]] = {}  # by node: critical pods that wait for the end of preempted pods
-        self._unmounted: dict[Key, Unavailable] = {}  # admitted pods that wait for volumes or claims
+        self._unmounted: dict[Key, tuple[Unavailable, ...]] = {}  # admitted pods that wait for volumes or claims
         self._deferred: dict[str, dict[Key, None]] = {}  # by node: pods with a resize that waits for resources
         self._images = ImageSizes()
         self._pulled: dict[str, dict[str, int]] = {}  # by node: images added in this reconcile, with their sizes
@@ -102,7 +112,11 @@ class Kubelets(InSteps):
     def concerns(self, event: WatchEvent) -> bool:
         """Return False for a pod without a node, and for an admitted pod that needs no action."""
         pod = event.new
-        if not isinstance(pod, Pod) or event.type == DELETED or self.faults.by_object:
+        if not isinstance(pod, Pod):
+            if pod.kind in CONFIGURATION_KINDS:
+                return bool(self._unconfigured.of_object(pod.kind, pod.namespace, pod.name))
+            return True
+        if event.type == DELETED or self.faults.by_object:
             return True
         if not pod.node_name:
             return False
@@ -143,6 +157,8 @@ class Kubelets(InSteps):
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
                 nodes["", new.name] = None
                 yield
+            elif new.kind in CONFIGURATION_KINDS:
+                pods.update(dict.fromkeys(self._unconfigured.of_object(new.kind, new.namespace, new.name)))
             elif self._unmounted:  # the event is the change of a claim or volume
                 pods.update(dict.fromkeys(self._unmounted))
         pods.update(dict.fromkeys(self._timers.due(now, _MOST_DUE)))
@@ -183,6 +199,7 @@ class Kubelets(InSteps):
             self._runs.pop(key, None)
             self._timers.clear(key)
             self._unmounted.pop(key, None)
+            self._unconfigured.discard(key)
 
     def _tend(self, pod: Pod, view: View, now: float) -> list[Write]:
         """Return the writes that are due for the pod, and set the timer for its next action."""
@@ -215,9 +232,10 @@ class Kubelets(InSteps):
             return self._end(pod, node, now)
         if self._accounts.of_pod(key) is None:
             return self._admit(pod, node, view, now)
-        if key in self._unmounted:
+        if key in self._unmounted or (run is None and self._has_waited(pod)):
             return self._begin(pod, node, view, now)
         if run is not None:
+            self._configure(pod, run, view)
             self._resize(pod, node, run, view, now)
         return self._go_on(pod, node, now)
 
@@ -273,7 +291,7 @@ class Kubelets(InSteps):
         if run is None and not self._is_plain(pod, settings):
             run = self._run_of(pod, now)
         latest = self._end_of_deletion(pod, settings, now)
-        if self._accounts.of_pod(key) is None or key in self._unmounted:
+        if self._accounts.of_pod(key) is None or key in self._unmounted or (run is None and self._has_waited(pod)):
             latest = now  # no container has started
         if run is not None:
             run.told_to_stop(Stop(now, max(0.0, latest - now)))
@@ -366,17 +384,51 @@ class Kubelets(InSteps):
     def _begin(self, pod: Pod, node: Node, view: View, now: float) -> list[Write]:
         """Start an admitted pod; if volumes or claims are missing, report them once."""
         key = pod.namespace, pod.name
-        missing = unavailable(pod, view)
-        if missing is not None:
-            known, self._unmounted[key] = self._unmounted.get(key), missing
-            if missing == known:
-                return []
-            return [object_event(pod, missing.reason, missing.message, COMPONENT, now, warning=True)]
-        self._unmounted.pop(key, None)
-        if self._is_plain(pod, pod_settings(pod.annotations)):
-            return self._start(pod, node, now)
-        self._runs[key] = PodRun.of(pod, now)
+        missing = unavailable(pod, view, with_configuration=self._requires_configuration)
+        if missing:
+            return self._wait(pod, node, missing, now)
+        waited = self._unmounted.pop(key, None) is not None
+        faults = environment_faults(pod, view) if self._requires_configuration else None
+        if not faults:
+            self._unconfigured.discard(key)
+            if self._is_plain(pod, pod_settings(pod.annotations)):
+                return self._start(pod, node, now)
+        run = self._runs[key] = PodRun.of(pod, now) if waited or not pod.start_time else PodRun.resumed(pod, now)
+        if faults:
+            self._unconfigured.add(pod)
+            run.configure(faults)
         return self._go_on(pod, node, now)
+
+    def _wait(self, pod: Pod, node: Node, missing: tuple[Unavailable, ...], now: float) -> list[Write]:
+        """Report the missing volumes and claims of a pod; an Event is written once."""
+        key = pod.namespace, pod.name
+        known, self._unmounted[key] = self._unmounted.get(key, ()), missing
+        new = [each for each in missing if each not in known]
+        writes: list[Write] = [
+            object_event(pod, each.reason, each.message, COMPONENT, now, warning=True) for each in new
+        ]
+        if self._requires_configuration:
+            self._unconfigured.add(pod)
+            run = PodRun.of(pod, now)
+            run.creating_until = math.inf
+            status = status_of_run(pod, node, run, now)
+            if any(pod.status.get(field) != value for field, value in status.items()):
+                writes.append(status_of(pod, status))
+        return writes
+
+    def _has_waited(self, pod: Pod) -> bool:
+        """Return whether no container of the pod has started, although an earlier run of the kubelet admitted it."""
+        return self._requires_configuration and pod.phase == "Pending"
+
+    def _configure(self, pod: Pod, run: PodRun, view: View) -> None:
+        """Look for the ConfigMaps and Secrets in the environment of the pod's containers."""
+        if self._requires_configuration:
+            faults = environment_faults(pod, view)
+            run.configure(faults)
+            if faults:
+                self._unconfigured.add(pod)
+            else:
+                self._unconfigured.discard((pod.namespace, pod.name))
 
     def _start(self, pod: Pod, node: Node, now: float) -> list[Write]:
         """Return the write that starts a pod with containers that only run."""

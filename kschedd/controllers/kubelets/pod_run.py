@@ -113,6 +113,11 @@ class PodRun:
         if self.stop is None:
             self.stop = stop
 
+    def configure(self, faults: Mapping[str, str]) -> None:
+        """Set why the containers with these names cannot start; the others can."""
+        for container in self.containers:
+            container.config_fault = faults.get(container.name, "")
+
     def follow(self, pod: Pod) -> None:
         """Use the changed annotations and the new ephemeral containers of the pod."""
         ephemeral = pod.pod_spec.raw.get("ephemeralContainers") or ()
@@ -252,7 +257,7 @@ class PodRun:
         """Time of the next event, or None if there is none."""
         times = [at for container in self.containers if (at := container.exits_at) is not None]
         if self.stop is None and not self._completed:
-            times += [c.restarts_at for c in self.containers if c.state == "waiting" and c.ran]
+            times += [c.restarts_at for c in self.containers if c.state == "waiting" and c.ran and not c.config_fault]
             times += [at for c in self.containers if (at := c.backs_off_at) is not None]
             if self.creating_until > self._looked_at:
                 times.append(self.creating_until)
@@ -267,12 +272,12 @@ class PodRun:
 
 
 def _begin(container: ContainerRun, now: float) -> bool:
-    """Start a container that has not run yet, or report that its image cannot be pulled. Return whether it changed."""
+    """Start a container that has not run yet, or report why it cannot start. Return whether it changed."""
     if container.state != "waiting" or container.ran:
         return False
-    before = container.reason
+    before = container.reason, container.message
     container.start(now)
-    return container.reason != before
+    return (container.reason, container.message) != before
 
 
 def _restart(container: ContainerRun, pod: Pod, now: float) -> bool:
@@ -281,8 +286,9 @@ def _restart(container: ContainerRun, pod: Pod, now: float) -> bool:
     if not ended and not (container.state == "waiting" and container.ran):
         return False
     if container.restarts_at <= now:
+        before = container.reason, container.message
         container.start(now)
-        return True
+        return (container.reason, container.message) != before
     if ended:
         container.back_off(pod)
     return ended

@@ -1,8 +1,8 @@
 """Volumes and claims that a pod needs before its containers start, and the kubelet's messages if they are missing.
 
 A kubelet admits a pod and then waits for its volumes and claims. A volume's claim is required only if a container
-mounts the volume. Resource claims must exist and be reserved for the pod. ConfigMaps and Secrets need not exist,
-because most simulated clusters do not contain them.
+mounts the volume. Resource claims must exist and be reserved for the pod. ConfigMaps and Secrets are required only on
+request, because most dumps and manifests of simulations do not contain them.
 
 Source: Kubernetes v1.34, pkg/kubelet/volumemanager (volume_manager.go, WaitForAttachAndMount; populator,
 getPVCExtractPV, createVolumeSpec), pkg/kubelet/cm/dra/manager.go (prepareResources).
@@ -14,59 +14,57 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.controllers.kubelets.configuration import mounted, volume_faults
 from kschedd.controllers.running.controller import View
 from kschedd.devices.claims import ClaimError, claim_name, is_reserved_for
 
 KINDS: Final = frozenset(("PersistentVolumeClaim", "PersistentVolume", "ResourceClaim"))
+_FAILED: Final = "FailedMount"
 
 
 @attrs.frozen
 class Unavailable:
-    """The Event about the volumes or claims for which a pod waits."""
+    """An Event about volumes or claims for which a pod waits."""
 
     reason: str
     message: str
 
 
-def unavailable(pod: Pod, view: View) -> Unavailable | None:
-    """Return the missing volume or claim for which the pod waits, or None if the pod can start."""
+def unavailable(pod: Pod, view: View, *, with_configuration: bool) -> tuple[Unavailable, ...]:
+    """Return the missing volumes and claims of the pod; empty if the pod can start.
+
+    `with_configuration`: volumes also need their ConfigMaps and Secrets.
+    """
     spec = pod.pod_spec
-    if spec.volumes and (faults := dict(_volume_faults(pod, view))):
-        names = " ".join(sorted(faults))
-        why = "; ".join(faults[name] for name in sorted(faults))
-        return Unavailable(
-            "FailedMount",
-            f"Unable to attach or mount volumes: unmounted volumes=[{names}], unattached volumes=[], "
-            f"failed to process volumes=[{names}]: {why}",
-        )
-    if spec.resource_claims and (why := next(_claim_faults(pod, view), "")):
-        return Unavailable("FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {why}")
-    return None
-
-
-def _mounted(pod: Pod) -> set[str]:
-    """Return the names of the volumes that a container mounts or uses as block devices."""
-    raw = pod.pod_spec.raw
-    containers = [*(raw.get("containers") or ()), *(raw.get("initContainers") or ())]
-    return {
-        mount.get("name") or ""
-        for container in containers
-        for field in ("volumeMounts", "volumeDevices")
-        for mount in container.get(field) or ()
-    }
+    missing: list[Unavailable] = []
+    if spec.volumes:
+        if faults := dict(_volume_faults(pod, view)):
+            names = " ".join(sorted(faults))
+            why = "; ".join(faults[name] for name in sorted(faults))
+            message = (
+                f"Unable to attach or mount volumes: unmounted volumes=[{names}], unattached volumes=[], "
+                f"failed to process volumes=[{names}]: {why}"
+            )
+            missing.append(Unavailable(_FAILED, message))
+        if with_configuration:
+            for name, why in volume_faults(pod, view):
+                missing.append(Unavailable(_FAILED, f'MountVolume.SetUp failed for volume "{name}" : {why}'))
+    if not missing and spec.resource_claims and (why := next(_claim_faults(pod, view), "")):
+        missing.append(Unavailable("FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {why}"))
+    return tuple(missing)
 
 
 def _volume_faults(pod: Pod, view: View) -> Iterator[tuple[str, str]]:
     """Yield the name of each volume that cannot be mounted, and the reason."""
-    mounted: set[str] | None = None
+    used: set[str] | None = None
     for volume in pod.pod_spec.volumes:
         source = volume.get("persistentVolumeClaim")
         ephemeral = volume.get("ephemeral") is not None
         if source is None and not ephemeral:
             continue
-        mounted = _mounted(pod) if mounted is None else mounted
+        used = mounted(pod.pod_spec) if used is None else used
         name = volume.get("name") or ""
-        if name not in mounted:
+        if name not in used:
             continue
         claim = f"{pod.name}-{name}" if source is None else source.get("claimName") or ""
         if why := _fault_of(pod, claim, view, ephemeral=ephemeral):

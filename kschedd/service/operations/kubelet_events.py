@@ -26,6 +26,7 @@ from kschedd.api.text.times import seconds, stamp
 from kschedd.store.cluster_api import ClusterReader
 
 COMPONENT: Final = "kubelet"
+NOT_CONFIGURED: Final = "CreateContainerConfigError"
 _MOST: Final = 500
 _TTL_S: Final = 3600.0
 _ORDER: Final = ("Pulling", "Pulled", "Created", "Started", "Unhealthy", "Failed", "Killing", "BackOff")
@@ -88,32 +89,42 @@ class _Reporter:
         waiting = state.get("waiting") or _NONE
         latest = state.get("running") or state.get("terminated") or (entry.get("lastState") or _NONE).get("terminated")
         reason = waiting.get("reason") or ""
+        if reason in ("ErrImagePull", "ImagePullBackOff"):
+            yield from self._pulls(image, reason, waiting.get("message") or "", place)
+        start = self._pod.start_time
+        if reason == NOT_CONFIGURED and latest is None:
+            yield from self._pulled(container, place, start, start)
+        if reason == NOT_CONFIGURED:
+            why, began = (
+                f"Error: {waiting.get('message')}",
+                start if latest is None else latest.get("finishedAt") or start,
+            )
+            yield from self._event("Failed", why, place, began, stamp(self._now), warning=True)
         if latest is None:
-            if reason in ("ErrImagePull", "ImagePullBackOff"):
-                yield from self._pulls(image, reason, waiting.get("message") or "", place)
             return
         last = latest.get("startedAt") or self._pod.start_time
         first, count = (self._pod.start_time, restarts + 1) if restarts else (last, 1)
-        settings = pod_settings(self._pod.annotations)
+        created = "Container created" if self._renamed else f"Created container: {name}"
+        started = "Container started" if self._renamed else f"Started container {name}"
+        yield from self._pulled(container, place, first, last, count)
+        yield from self._event("Created", created, place, first, last, count)
+        yield from self._event("Started", started, place, first, last, count)
+        yield from self._failures(container, entry, place, first, last)
 
-        def event(
-            reason: str, message: str, count: int = count, *, first: str = first, last: str = last
-        ) -> list[Object]:
-            return self._event(reason, message, place, first, last, count)
-
+    def _pulled(self, container: Raw, place: _Place, first: str, last: str, count: int = 1) -> Iterator[Object]:
+        image = container.get("image") or ""
         if container.get("imagePullPolicy") == "Always":
-            took, size = show_duration(settings.startup_s), int(settings.of("image-size", name) or 0)
-            yield from event("Pulling", f'Pulling image "{image}"')
+            settings = pod_settings(self._pod.annotations)
+            took, size = show_duration(settings.startup_s), int(settings.of("image-size", container["name"]) or 0)
             pulled = (
                 f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size: {size} bytes.'
             )
-            yield from event("Pulled", pulled)
+            yield from self._event("Pulling", f'Pulling image "{image}"', place, first, last, count)
+            yield from self._event("Pulled", pulled, place, first, last, count)
         else:
             access = " and can be accessed by the pod" if self._renamed else ""
-            yield from event("Pulled", f'Container image "{image}" already present on machine{access}')
-        yield from event("Created", "Container created" if self._renamed else f"Created container: {name}")
-        yield from event("Started", "Container started" if self._renamed else f"Started container {name}")
-        yield from self._failures(container, entry, place, first, last)
+            present = f'Container image "{image}" already present on machine{access}'
+            yield from self._event("Pulled", present, place, first, last, count)
 
     def _failures(self, container: Raw, entry: Raw, place: _Place, first: str, last: str) -> Iterator[Object]:
         pod, name = self._pod, container["name"]

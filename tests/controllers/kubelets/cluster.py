@@ -15,11 +15,12 @@ from tests.store.manifests import Clock, node, pod
 class KubeletCluster:
     """A store, its kubelets and their clock; it has node-1 (4 cpu, 16Gi, 110 pods) at the start."""
 
-    def __init__(self, **capacity: str) -> None:
+    def __init__(self, *, requires_configuration: bool = False, **capacity: str) -> None:
+        self.requires_configuration = requires_configuration
         self.clock = Clock()
         self.start = self.clock.now
         self.store = Store(now=self.clock)
-        self.runner = ControllerRunner(self.store, [Kubelets()])
+        self.runner = self._kubelets()
         first = node()
         first["status"]["capacity"] |= {key.replace("_", "-"): amount for key, amount in capacity.items()}
         self.store.create(first)
@@ -31,8 +32,11 @@ class KubeletCluster:
 
     def restart_kubelets(self) -> None:
         """Replace the kubelets with new ones that continue from the stored objects."""
-        self.runner = ControllerRunner(self.store, [Kubelets()])
+        self.runner = self._kubelets()
         self.run_until_idle()
+
+    def _kubelets(self) -> ControllerRunner:
+        return ControllerRunner(self.store, [Kubelets(requires_configuration=self.requires_configuration)])
 
     def pod(self, name: str = "web") -> Pod:
         found = self.store.get("Pod", "default", name)
