@@ -1,9 +1,10 @@
-"""Look for faults that a module's tests do not detect: `python -m tests.mutation --module kschedd/queue/backoff.py`.
+"""Look for faults that a module's tests do not detect: `python -m tests.mutation kschedd/queue/backoff.py`.
 
 Each mutant is the module with one small fault: an inverted comparison, a dropped condition, a changed number, a removed
-statement. The module's own test file is run with the mutant, in a copy of the tree. Surviving mutants are printed with
-line and fault; the exit status is 1 if there are any. Faults that change only the running time, or nothing, are listed
-with the reason in `tests/mutation/argued.py`.
+statement. The module's own test files are run with the mutant, in a copy of the tree. Surviving mutants are printed
+with line and fault; the exit status is 1 if there are any. Faults that change only the running time, or nothing, are
+listed with the reason in `tests/mutation/argued.py`. For several modules, or for a folder, a table of all results
+follows.
 """
 
 import argparse
@@ -12,54 +13,97 @@ import time
 from pathlib import Path
 
 from tests.mutation.argued import why_argued
-from tests.mutation.mutants import chosen, mutants
+from tests.mutation.mutants import Mutant, chosen, mutants
+from tests.mutation.results import Result, Results, table
 from tests.mutation.trial import ROOT, AlreadyFailing, copied, files_testing
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument("--module", required=True, help="path of the module, e.g. kschedd/queue/backoff.py")
-    parser.add_argument("--tests", action="append", help="test file to run (default: the one named after the module)")
-    parser.add_argument("--mutants", type=int, default=20, help="number of mutants to try (default: 20)")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="module, or folder of modules, e.g. kschedd/queue")
+    parser.add_argument("--tests", action="append", help="test file to run (default: the ones of the module)")
+    parser.add_argument("--mutants", type=int, default=20, help="number of mutants to try of a module (default: 20)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the draw (default: 1)")
     parser.add_argument("--line", type=int, help="try the mutants of this line only")
-    parser.add_argument("--limit", type=float, default=900, help="stop after this many seconds (default: 900)")
+    parser.add_argument("--limit", type=float, default=900, help="stop a module after this many seconds (default: 900)")
+    parser.add_argument("--results", type=Path, help="file of results; unchanged modules in it are not tried again")
     options = parser.parse_args(arguments)
-    path = ROOT / options.module
-    if not path.is_file():
-        parser.error(f"--module: there is no file {options.module} in {ROOT}")
-    tests = options.tests or files_testing(options.module)
-    if not tests:
-        parser.error(f"--tests is required: there is no test_{Path(options.module).name} under tests/")
-    text = path.read_text(encoding="utf-8")
-    found = mutants(text)
+    modules = []
+    for path in options.paths:
+        if not (found := _modules(path)):
+            parser.error(f"PATH: there is no module {path} in {ROOT}")
+        modules += found
+    results = Results(options.results)
+    of_modules: list[Result] = []
+    fails = False
+    for module in modules:
+        tests = options.tests or files_testing(module)
+        if not tests:
+            parser.error(f"--tests is required: there is no test_{Path(module).name} under tests/")
+        drawn = _drawn(module, options)
+        print(f"{module}: {len(drawn)} mutants, tests: {' '.join(tests)}", flush=True)
+        undetected = results.of(module, tests, drawn)
+        if undetected is None:
+            try:
+                tried, undetected = _tried(module, tests, drawn, options.limit)
+            except AlreadyFailing as error:
+                print(f"error: {error}", file=sys.stderr)
+                fails = True
+                continue
+            if tried == len(drawn):
+                results.add(module, tests, drawn, undetected)
+            else:
+                print(f"stopped after {options.limit:.0f} s (--limit)")
+        else:
+            tried = len(drawn)
+        of_modules.append(_printed(module, tried, undetected))
+    if len(of_modules) > 1:
+        print(table(of_modules))
+    return 2 if fails else 1 if any(result.survived for result in of_modules) else 0
+
+
+def _modules(path: str) -> list[str]:
+    """Return the module, or the modules of the folder, without the empty ones."""
+    there = ROOT / path
+    found = sorted(there.rglob("*.py")) if there.is_dir() else [there] if there.is_file() else []
+    return [str(each.relative_to(ROOT)) for each in found if mutants(each.read_text(encoding="utf-8"))]
+
+
+def _drawn(module: str, options: argparse.Namespace) -> list[Mutant]:
+    found = mutants((ROOT / module).read_text(encoding="utf-8"))
     if options.line is not None:
         found = [mutant for mutant in found if mutant.line == options.line]
-    drawn = chosen(found, options.mutants, options.seed)
-    print(f"{options.module}: {len(drawn)} of {len(found)} mutants, tests: {' '.join(tests)}", flush=True)
-    ends_at = time.monotonic() + options.limit
-    tried = survived = argued = 0
-    with copied(options.module, tests) as copy:
-        try:
-            seconds = copy.seconds_without_fault(options.limit)
-        except AlreadyFailing as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
+    return chosen(found, options.mutants, options.seed)
+
+
+def _tried(module: str, tests: list[str], drawn: list[Mutant], limit_s: float) -> tuple[int, list[Mutant]]:
+    """Try these mutants of a module, as many as the time allows. Return their number, and the undetected ones."""
+    ends_at = time.monotonic() + limit_s
+    tried, undetected = 0, []
+    with copied(module, tests) as copy:
+        seconds = copy.seconds_without_fault(limit_s)
         for mutant in drawn:
             if time.monotonic() > ends_at:
-                print(f"stopped after {options.limit:.0f} s (--limit)")
                 break
             tried += 1
-            if copy.notices(mutant, seconds):
-                continue
-            if why := why_argued(options.module, text, mutant):
-                argued += 1
-                print(f"argued: {options.module}:{mutant.line}: {mutant}: {why}", flush=True)
-            else:
-                survived += 1
-                print(f"survived: {options.module}:{mutant.line}: {mutant}", flush=True)
-    print(f"{tried} tried, {tried - survived - argued} noticed, {argued} argued, {survived} survived")
-    return 1 if survived else 0
+            if not copy.notices(mutant, seconds):
+                undetected.append(mutant)
+    return tried, undetected
+
+
+def _printed(module: str, tried: int, undetected: list[Mutant]) -> Result:
+    """Print the undetected mutants, the argued ones with the reason, and return the result."""
+    text = (ROOT / module).read_text(encoding="utf-8")
+    argued, survived = [], []
+    for mutant in undetected:
+        if why := why_argued(module, text, mutant):
+            argued.append(f"argued: {module}:{mutant.line}: {mutant}: {why}")
+        else:
+            survived.append(f"survived: {module}:{mutant.line}: {mutant}")
+    result = Result(module, tried, argued, survived)
+    print(*argued, *survived, sep="\n", end="\n" if undetected else "")
+    print(f"{tried} tried, {result.detected} detected, {len(argued)} argued, {len(survived)} survived", flush=True)
+    return result
 
 
 if __name__ == "__main__":

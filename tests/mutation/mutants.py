@@ -97,7 +97,8 @@ class _Finder:
         self._tree = ast.parse(text)
         lines = text.encode().splitlines(keepends=True)
         self._data = b"".join(lines)
-        self._types: set[ast.Tuple] = set()  # tuples within brackets of a type `dict[str, int]`
+        # tuples and lists within brackets of a type: `dict[str, int]`, `Callable[[str, int], None]`
+        self._types: set[ast.expr] = set()
         self._begins = [0]  # of each line, in bytes
         for line in lines:
             self._begins.append(self._begins[-1] + len(line))
@@ -160,8 +161,8 @@ class _Finder:
                     if isinstance(argument, ast.Starred):
                         yield self._without(argument)
             case ast.Subscript(slice=ast.Tuple() as several):
-                self._types.add(several)
-            case ast.Tuple() if node in self._types:
+                self._types |= {several, *(each for each in several.elts if isinstance(each, ast.List))}
+            case ast.Tuple() | ast.List() if node in self._types:
                 return
             case (
                 ast.Tuple(elts=elements, ctx=ast.Load())
@@ -214,7 +215,7 @@ def _looked_at(node: ast.AST) -> Iterator[ast.AST]:
 def _names_types(node: ast.AST) -> bool:
     """Return whether this code matters only to type checkers, to generated methods, or as a check of lengths."""
     match node:
-        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.Assign(targets=[ast.Name(id="__all__")]):
             return True
         case ast.Call(func=ast.Name(id="cast" | "isinstance" | "TypeVar")):
             return True

@@ -6,6 +6,7 @@ import pytest
 
 from tests.mutation.argued import ARGUED, why_argued
 from tests.mutation.mutants import chosen, mutants
+from tests.mutation.results import Result, Results, table
 from tests.mutation.trial import ROOT, TESTED_BY, AlreadyFailing, copied, files_testing
 
 _MODULE = '''"""Docstring with 1 number."""
@@ -36,6 +37,8 @@ def _faults(text: str) -> list[tuple[int, str, str]]:
         ),
         pytest.param("x = 1", [("1", "2")], id="number"),
         pytest.param("Key = tuple[str, int]", [], id="type"),
+        pytest.param("Call = Callable[[str, int], None]", [], id="type-of-a-function"),
+        pytest.param("__all__ = ('a', 'b')", [], id="names"),
         pytest.param("x = True", [("True", "False")], id="boolean"),
         pytest.param("x = a + b", [("a + b", "(a - b)")], id="operator"),
         pytest.param("min(a)", [("min", "max"), ("min(a)", "pass")], id="function"),
@@ -155,3 +158,34 @@ def test_a_module_is_tested_by_the_file_of_its_folder_and_name(tree: Path) -> No
     assert files_testing("kschedd/log/writer.py", tree) == ["tests/sub/test_log_writer.py"]
     assert files_testing("kschedd/sub/live/writer.py", tree) == ["tests/sub/test_writer.py"]
     assert files_testing("kschedd/live/reader.py", tree) == []
+
+
+def test_a_stored_result_is_used_until_the_module_or_its_mutants_change(tmp_path: Path) -> None:
+    file, module = tmp_path / "results", "kschedd/queue/backoff.py"
+    found = mutants((ROOT / module).read_text(encoding="utf-8"))
+    drawn, undetected = found[:20], [found[3], found[19]]
+    assert Results(file).of(module, [], drawn) is None
+    Results(file).add(module, [], drawn, undetected)
+    assert Results(file).of(module, [], drawn) == undetected
+    assert Results(file).of(module, [], found[:19]) is None
+    assert Results(file).of(module, [module], drawn) is None
+    assert Results(file).of("kschedd/queue/entry.py", [], drawn) is None
+    Results(None).add(module, [], drawn, undetected)
+    assert Results(None).of(module, [], drawn) is None
+
+
+def test_the_table_has_a_row_for_each_package_and_names_the_weak_modules() -> None:
+    of_modules = [
+        Result("kschedd/queue/entry.py", 11, ["argued"], ["survived"]),
+        Result("kschedd/queue/times.py", 0, [], []),
+        Result("kschedd/store/journal/head.py", 20, [], ["survived"] * 3),
+    ]
+    assert table(of_modules).splitlines() == [
+        "| package | modules | mutants | detected | argued | survived | score |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+        "| queue | 2 | 11 | 9 | 1 | 1 | 90% |",
+        "| store/journal | 1 | 20 | 17 | 0 | 3 | 85% |",
+        "| all | 3 | 31 | 26 | 1 | 4 | 87% |",
+        "",
+        "modules under 90%: kschedd/store/journal/head.py: 85%",
+    ]
