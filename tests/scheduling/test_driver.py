@@ -12,6 +12,7 @@ from kschedd.framework.status import Code, Status, error, unresolvable, unschedu
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
 from kschedd.queue.operations import Activate, AssumedPodForgotten, AttemptFailed, EventsObserved, EvictionEnded
 from kschedd.scheduling.binding.cycle import AssumedPod
+from kschedd.scheduling.debug.breakpoints import BreakpointSpec
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
@@ -19,12 +20,14 @@ from kschedd.scheduling.inputs import (
     BeginAttempt,
     CompleteAttempt,
     EvictionFailed,
+    Observe,
     PlansExecuted,
     PluginCalled,
     PodsNominated,
     PodsPopped,
     ResumeDecided,
     ResumeReady,
+    ResumeStopped,
     Tick,
 )
 from kschedd.scheduling.popped import MOST_POPPED
@@ -724,3 +727,98 @@ def test_an_update_of_an_assumed_pod_is_told_to_the_queue_as_such() -> None:
     [observed] = run.driver.take_effects().queue
     assert isinstance(observed, EventsObserved)
     assert (observed.assumed, observed.rejected) == ({"uid-p"}, set())
+
+
+# -- what the driver's owner reads -----------------------------------------------------------------------------
+
+
+def test_pods_that_a_plugin_activates_are_an_effect_once() -> None:
+    run = Driven()
+    run.see(node(), pod("p"))
+    run.driver.take_effects()
+    assert not run.driver.has_effects
+    assert run.machine.handle.activate is not None
+    run.machine.handle.activate([run.entry("p").pod])
+    assert run.driver.has_effects
+    [again] = run.driver.take_effects().queue
+    assert isinstance(again, Activate)
+    assert names(again.pods) == ["p"]
+    assert not run.driver.has_effects
+
+
+def test_the_driver_works_while_a_pod_is_popped_attempted_or_bound() -> None:
+    run = Driven()
+    assert run.driver.working is False
+    run.see(node(), pod("p"))
+    run.driver.step(PodsPopped([run.entry("p")]))
+    assert run.driver.working is True
+    entry = run.driver.popped.take()
+    assert entry is not None
+    attempt = run.driver.step(BeginAttempt(entry))
+    assert run.driver.working is True
+    run.driver.debugger.pause(NOW)
+    assert run.driver.working is False, "an attempt that the debugger has stopped does not end by itself"
+    run.driver.debugger.resume()
+    run.driver.step(CompleteAttempt(entry, drive(attempt)), NOW)
+    assert run.driver.working is True, "the binding is being written"
+    run.driver.step(PlansExecuted((("uid-p", None),)), NOW)
+    assert run.driver.working is False
+
+
+def test_a_stopped_binding_continues_once_the_debugger_lets_it() -> None:
+    run = Driven(Binds)
+    run.see(node(), pod("p"))
+    run.driver.debugger.add(BreakpointSpec(plugin="Binds", point="preBind"))
+    run.attempt("p")
+    assert list(run.driver.bindings.stopped) == ["uid-p"]
+    assert not run.driver.any_to_resume
+    run.driver.step(ResumeStopped(), NOW)
+    assert list(run.driver.bindings.stopped) == ["uid-p"]
+    run.driver.debugger.resume()
+    assert run.driver.any_to_resume
+    run.driver.step(ResumeStopped(), NOW)
+    assert not run.driver.any_to_resume
+    assert run.called() == "Binds"
+
+
+def test_the_steps_of_the_latest_attempt_have_durations() -> None:
+    run = Driven()
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    steps = run.driver.steps_of("default-scheduler")
+    assert (steps["PreFilter"], steps["Filter"]) == (0.001, 0.001)
+
+
+class Listens:
+    """A listener that lists the inputs and their times, the effects, and the times of completed attempts."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[type[Any], float]] = []
+        self.effects: list[Effects] = []
+        self.completed: list[tuple[float, float]] = []
+
+    def given(self, given: Any, now: float, step: Callable[[Any, float], Any]) -> Any:
+        self.seen.append((type(given), now))
+        return step(given, now)
+
+    def completing(self, work: Any, now: float, took_s: float) -> Any:
+        self.completed.append((now, took_s))
+        return work
+
+    def taken(self, effects: Effects) -> None:
+        self.effects.append(effects)
+
+
+def test_a_listener_observes_inputs_with_their_times_and_effects() -> None:
+    run = Driven()
+    listener = Listens()
+    run.driver.listener = listener
+    run.see(node(), pod("p"))
+    entry = run.entry("p")
+    attempt = run.driver.step(BeginAttempt(entry), NOW)
+    outcome = drive(run.driver.completing(entry, drive(attempt), NOW + 1, 0.25))
+    assert isinstance(outcome, AssumedPod)
+    effects = run.driver.take_effects()
+    assert listener.seen == [(Observe, 0.0), (Observe, 0.0), (BeginAttempt, NOW)]
+    assert listener.completed == [(NOW + 1, 0.25)]
+    assert listener.effects == [effects]

@@ -1,19 +1,32 @@
 """Tests of `kschedd journal` and `kschedd snapshot` on a journal that no daemon uses."""
 
+import errno
 import gzip
+import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgpack
 import pytest
 
-from kschedd.store.journal import state_dir
+from kschedd.object_faults import ObjectRef
+from kschedd.store.journal import offline, state_dir
 from kschedd.store.journal.format import JournalError
 from kschedd.store.journal.journal import Journal
-from kschedd.store.journal.offline import compacted, exported_events, exported_objects, repaired, verified
+from kschedd.store.journal.offline import (
+    Verified,
+    compacted,
+    exported_events,
+    exported_objects,
+    removed,
+    repaired,
+    verified,
+)
 from kschedd.store.journal.snapshot_file import (
     SnapshotError,
     read_snapshot,
@@ -48,6 +61,12 @@ def content(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
 
+def damage(folder: Path) -> None:
+    """Change one byte of an object that was written after the snapshot."""
+    file = folder / "journal.db"
+    file.write_bytes(file.read_bytes().replace(b"x" * 500, b"x" * 100 + b"y" + b"x" * 399, 1))
+
+
 def test_a_whole_journal_is_verified_by_folder_and_by_file_and_left_as_it_is(state: Path) -> None:
     before = content(state)
     found = verified(state)
@@ -66,8 +85,7 @@ def test_progress_is_told_of_a_long_journal(state: Path, monkeypatch: pytest.Mon
 
 
 def test_a_damaged_journal_is_told_of_left_as_it_is_and_repaired_in_words(state: Path) -> None:
-    file = state / "journal.db"
-    file.write_bytes(file.read_bytes().replace(b"x" * 500, b"x" * 100 + b"y" + b"x" * 399, 1))
+    damage(state)
     before = content(state)
     found = verified(state)
     assert not found.is_whole
@@ -192,3 +210,91 @@ def test_a_journal_on_a_read_only_file_system_is_read(state: Path, tmp_path: Pat
     assert done["journal export"].stdout.count('"kind": "ConfigMap"') == 29
     assert len(read_snapshot(tmp_path / "s").objects) == len(list(exported_objects(state)))
     assert done["journal compact"].stderr.endswith("journal.db: cannot be opened: Read-only file system\n")
+
+
+def test_of_a_damaged_journal_nothing_but_the_damage_is_reported(state: Path) -> None:
+    damage(state)
+    found = verified(state)
+    assert found == Verified(found.file, found.bytes, found.damage)
+    assert list(found.lines()) == [
+        f"{found.file}: format 2, {found.bytes:,} bytes",
+        f"damaged: {found.damage}",
+    ]
+    assert (found.version, found.objects, found.snapshot_version, found.snapshot_objects) == (0, 0, 0, 0)
+
+
+def test_a_damaged_journal_is_not_exported(state: Path) -> None:
+    damage(state)
+    for export in (exported_objects, exported_events):
+        with pytest.raises(JournalError, match="is damaged"):
+            list(export(state))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        pytest.param(lambda state: list(exported_objects(state)), id="export-objects"),
+        pytest.param(lambda state: list(exported_events(state)), id="export-writes"),
+        pytest.param(compacted, id="compact"),
+        pytest.param(lambda state: removed(state, [ObjectRef("ConfigMap", "default", "c1")]), id="remove"),
+    ],
+)
+def test_a_journal_whose_rows_are_intact_but_not_its_database_is_damaged(
+    state: Path, use: Callable[[Path], Any]
+) -> None:
+    file = state / "journal.db"
+    raw = bytearray(file.read_bytes())
+    raw[36:40] = (7).to_bytes(4, "big")  # the number of unused pages
+    file.write_bytes(raw)
+    with pytest.raises(JournalError, match="the database is damaged"):
+        use(state)
+    assert file.read_bytes() == raw
+
+
+def test_an_empty_journal_is_intact(tmp_path: Path) -> None:
+    Journal(tmp_path / "journal.db").close()
+    found = verified(tmp_path)
+    assert found.is_whole
+    assert (found.version, found.objects, found.unreadable) == (0, 0, ())
+
+
+def test_a_folder_with_the_name_of_a_journal_is_not_a_journal(tmp_path: Path) -> None:
+    (tmp_path / "journal.db" / "journal.db").mkdir(parents=True)
+    with pytest.raises(JournalError, match="is not a regular file"):
+        verified(tmp_path / "journal.db")
+
+
+def test_removed_objects_are_kept_beside_the_journal_and_leave_no_write_behind(state: Path) -> None:
+    refs = [ObjectRef("ConfigMap", "default", name) for name in ("c1", "c2", "c1")]
+    before = verified(state)
+    copies = removed(state, refs)
+    assert [json.loads(copy.read_text())["metadata"]["name"] for copy in copies[:2]] == ["c1", "c2"]
+    after = verified(state)
+    assert (after.objects, after.version) == (before.objects - 2, before.version + 2)
+    assert after.snapshot_version == after.version
+    names = [raw["metadata"]["name"] for raw in exported_objects(state)]
+    assert {"c0", "c3"} < set(names)
+    assert not {"c1", "c2"} & set(names)
+    with pytest.raises(JournalError, match=r"has no object .*c1.*; kschedd journal export"):
+        removed(state, refs[:1])
+    assert verified(state) == after
+
+
+def test_a_journal_is_copied_to_another_folder_if_its_own_is_full_and_not_read_if_both_are(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = [state]
+    copy_into = offline._copy_into
+
+    def copied(folder: Path, file: Path) -> Path:
+        if any(folder.is_relative_to(each) for each in full):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return copy_into(folder, file)
+
+    monkeypatch.setattr(offline, "_copy_into", copied)
+    before = content(state)
+    assert verified(state).is_whole
+    full.append(Path("/"))
+    with pytest.raises(JournalError, match="cannot be copied for reading: No space left on device"):
+        verified(state)
+    assert content(state) == before
