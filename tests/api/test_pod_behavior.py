@@ -76,6 +76,17 @@ def test_hooks_and_tests_of_a_helm_chart_complete(store: Store) -> None:
     assert "run-seconds" not in added(store, pod("c", restartPolicy="Never"))
 
 
+def test_pods_that_read_their_input_once_complete(store: Store) -> None:
+    def reading(name: str, policy: str) -> dict[str, Any]:
+        return pod(
+            name, restartPolicy=policy, containers=[{"name": "app", "image": "a", "stdin": True, "stdinOnce": True}]
+        )
+
+    assert added(store, reading("a", "Never"))["run-seconds"] == "5"
+    assert "run-seconds" not in added(store, reading("b", "Always"))
+    assert "run-seconds" not in added(store, reading("c", "Never"), ownerReferences=[{**JOB[0], "kind": "ReplicaSet"}])
+
+
 def test_pods_that_are_not_restarted_complete_on_request(store: Store) -> None:
     store.simulate_pods(PodBehavior.parse("finish-pods=3s"))
     assert added(store, pod("a", restartPolicy="Never")) == {"run-seconds": "3"}

@@ -42,10 +42,10 @@ _NOTHING: Final[Mapping[str, str]] = {}
 class PodBehavior:
     """The cluster's default behavior of new pods; None means that nothing is added.
 
-    `finish_jobs_s`: time after which the containers of a Job's pod, or of a Helm hook, succeed. `start_s`: time to
-    create a pod's containers. `terminate_s`: time in which a pod with the default grace period and without preStop
-    hooks ends. `finish_pods_s`: time after which the containers of a pod succeed that is not restarted and has no
-    controller.
+    `finish_jobs_s`: time after which the containers of a Job's pod, of a Helm hook, or of a pod that reads its standard
+    input once succeed. `start_s`: time to create a pod's containers. `terminate_s`: time in which a pod with the
+    default grace period and without preStop hooks ends. `finish_pods_s`: time after which the containers of other pods
+    succeed that are not restarted and have no controller.
     """
 
     finish_jobs_s: float | None = None
@@ -78,8 +78,10 @@ class PodBehavior:
             return self.finish_jobs_s if controller.get("kind") == "Job" else None
         if spec.raw.get("restartPolicy") not in ("Never", "OnFailure"):
             return None
-        # hooks and tests of a chart are tasks like Jobs
-        return self.finish_jobs_s if _HELM_HOOK in (meta.get("annotations") or _NOTHING) else self.finish_pods_s
+        # hooks and tests of a chart, and `kubectl run -i`, are tasks like Jobs
+        if _HELM_HOOK in (meta.get("annotations") or _NOTHING) or _reads_input_once(spec):
+            return self.finish_jobs_s
+        return self.finish_pods_s
 
     def __str__(self) -> str:
         stated = [(name, getattr(self, field)) for name, field in _FIELDS.items()]
@@ -120,6 +122,11 @@ def _default(default: PodBehavior, stated: Iterable[str], meta: Raw, spec: PodSp
     if default.terminate_s is not None and "termination-seconds" not in settings and _ends_by_default(spec):
         added["termination-seconds"] = _seconds(default.terminate_s)
     return added
+
+
+def _reads_input_once(spec: PodSpec) -> bool:
+    """Return whether the pod's container ends with its standard input, as for `kubectl run -i`."""
+    return any(container.get("stdinOnce") for container in spec.raw.get("containers") or ())
 
 
 def _seconds(value: float) -> str:
