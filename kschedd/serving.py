@@ -254,6 +254,7 @@ def _state_options(
         webhooks=options.webhooks,
         pod_behavior=options.controller_options.pod_behavior,
         bootstrap_policy=options.rbac and options.mirror is None,
+        default_class=options.default_class,
     )
 
 

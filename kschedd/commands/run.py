@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.leader_elect is not None and options.schedule is None:
         print("--leader-elect has no effect: this daemon is the only scheduler of its own cluster", file=sys.stderr)
-    given = _daemon_options(options)
+    given = daemon_options(options)
     try:
         return trio.run(run_daemon, given)
     finally:
@@ -88,7 +88,7 @@ def _detach(options: argparse.Namespace) -> int:
     return 0
 
 
-def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
+def daemon_options(options: argparse.Namespace) -> "DaemonOptions":
     """Build the daemon's options. Raises AccessError, ConfigErrors, MirrorUsageError and other KscheddErrors."""
     import attrs
 
@@ -97,6 +97,7 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
     from kschedd.daemon import MOVES_LOGGED
     from kschedd.limits import read_limits
     from kschedd.startup.options import DaemonOptions
+    from kschedd.startup.state import came_from_dump
     from kschedd.store.set_aside import read_ref
 
     without: frozenset[Part] = options.without
@@ -104,10 +105,12 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
         without |= {"kubelets", "controllers"}
     given = {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
     # a dump often lacks its Secrets, and other controllers may not create the objects that ours create
-    given.setdefault("missing-configuration", not options.origin and "controllers" not in without)
+    copied = bool(options.origin) or (options.state is not None and came_from_dump(options.state))
+    own = not copied and "controllers" not in without
+    given.setdefault("missing-configuration", own)
     controllers = controller_options(given)
     # the pods of a dump's workloads run on, because a what-if analysis must not free capacity by itself
-    behavior = controllers.pod_behavior or (PodBehavior() if options.origin else DEFAULT)
+    behavior = controllers.pod_behavior or (PodBehavior() if copied else DEFAULT)
     return DaemonOptions(
         socket=None if options.socket is None else Path(options.socket),
         config_file=options.config,
@@ -123,6 +126,8 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
         drop_damaged=options.drop_damaged,
         record_file=options.record,
         origin=tuple(options.origin),
+        copied=copied,
+        default_class=own and not options.no_default_storage_class,
         keep_secrets=options.keep_secrets,
         schedulers=dict(options.scheduler),
         speed=options.time[0],

@@ -26,6 +26,7 @@ from kschedd.controllers.storage.claims import ResourceClaims
 from kschedd.controllers.storage.ephemeral import EphemeralVolumes
 from kschedd.controllers.storage.protection import StorageProtection
 from kschedd.controllers.storage.provisioner import Provisioner
+from kschedd.controllers.storage.resizer import VolumeResizer
 from kschedd.controllers.storage.volumes import VolumeController
 from kschedd.controllers.workloads.daemonsets import DaemonSets
 from kschedd.controllers.workloads.deployments import Deployments
@@ -44,8 +45,8 @@ def embedded_controllers(
 
     `provision_delay_s` is the provisioning time for StorageClasses that do not specify one. With `served`, for a
     cluster that clients use, workload controllers also record each pod that they create or delete, Services have
-    endpoints, and HorizontalPodAutoscalers scale. With `kubelet_version`, new nodes report addresses and the system
-    information of such a kubelet.
+    endpoints, HorizontalPodAutoscalers scale, and volumes grow. With `kubelet_version`, new nodes report addresses and
+    the system information of such a kubelet.
     """
     options = options or ControllerOptions()
     return [
@@ -72,6 +73,7 @@ def embedded_controllers(
         VolumeController(),
         StorageProtection(),
         Provisioner(provision_delay_s),
+        *([VolumeResizer()] if served else ()),
         EphemeralVolumes(),
         ResourceClaims(),
     ]

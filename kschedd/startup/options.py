@@ -89,7 +89,9 @@ class DaemonOptions:
     version_by_cluster: bool = False  # use the release of the dump or of the mirrored cluster instead
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     unschedulable_flush_s: int | None = None
+    default_class: bool = False  # a new cluster has a default StorageClass
     origin: tuple[str, ...] = ()  # dump with which a new cluster starts
+    copied: bool = False  # the cluster was loaded from a dump, in this run or earlier
     keep_secrets: bool = False  # load the data of Secrets and ConfigMaps from the dump
     schedulers: Mapping[str, str] = {}  # for each schedulerName of pods: the profile that schedules these pods
     speed: float = REAL  # cluster seconds per real second; 0: virtual time
@@ -169,8 +171,8 @@ def admission_of(options: DaemonOptions, registry: Registry) -> Admission:
 def has_accounts(options: DaemonOptions) -> bool:
     """Return whether each namespace gets the objects that pods mount: its controllers run, and it is no copy."""
     plugin_off = SERVICE_ACCOUNT in options.disable_admission and SERVICE_ACCOUNT not in options.enable_admission
-    copies = options.origin or options.mirror is not None
-    return not copies and not plugin_off and "controllers" not in options.without
+    copied = options.copied or options.origin or options.mirror is not None
+    return not copied and not plugin_off and "controllers" not in options.without
 
 
 def version() -> str:

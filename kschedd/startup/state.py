@@ -7,6 +7,7 @@ used.
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Final
 
 import attrs
 import structlog
@@ -15,6 +16,7 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.objects.journal import COMPACT_AFTER
 from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.config.versions.rules import Rules
+from kschedd.controllers.storage.provisioner import STANDARD_CLASS
 from kschedd.dumps.loading import Prepared, kind_counts, take_dump
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import collection_paused
@@ -29,6 +31,8 @@ from kschedd.store.webhooks.modes import WebhookMode
 from kschedd.values import run_steps
 
 log = structlog.get_logger("kschedd")
+
+_FROM_DUMP: Final = "from-dump"  # an empty file in the state directory of a cluster that was loaded from a dump
 
 
 def nowhere(now_s: float) -> None:
@@ -60,6 +64,7 @@ class StateOptions:
     webhooks: WebhookMode = "skip"
     pod_behavior: PodBehavior | None = None
     bootstrap_policy: bool = False  # create the default roles and bindings that do not exist
+    default_class: bool = False  # create the default StorageClass with a new cluster
 
 
 def open_store(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple[Journal | None, Store]:
@@ -76,10 +81,7 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
     begin, admission = options.begin, options.admission
     if options.journal is None:
         store = Store(now=clock.now, seed=seed, admission=admission, rules=rules)
-        if begin is not None:
-            begin(store)
-        if options.bootstrap_policy:
-            store.seed_bootstrap_policy()
+        _fill(store, options)
         return None, store
     opened = open_journal(
         options.journal,
@@ -108,15 +110,29 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
         return opened.journal, opened.store
     store = Store(now=clock.now, seed=seed, admission=admission, rules=rules)
     try:
-        if begin is not None:
-            begin(store)
-        if options.bootstrap_policy:
-            store.seed_bootstrap_policy()
+        _fill(store, options)
         opened.journal.append(store.written_after(0))
     except BaseException:
         opened.journal.close()
         raise
     return opened.journal, store
+
+
+def came_from_dump(state: Path) -> bool:
+    """Return whether the cluster in this state directory was loaded from a dump."""
+    return (state / _FROM_DUMP).exists()
+
+
+def _fill(store: Store, options: StateOptions) -> None:
+    """Create the objects with which a new cluster starts."""
+    if options.begin is not None:
+        options.begin(store)
+        if options.journal is not None:
+            options.journal.with_name(_FROM_DUMP).touch()
+    if options.bootstrap_policy:
+        store.seed_bootstrap_policy()
+    if options.default_class:
+        store.create(STANDARD_CLASS)
 
 
 def _log_progress() -> Callable[[int, int], None]:

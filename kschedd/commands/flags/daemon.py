@@ -139,6 +139,11 @@ def _add_cluster_flags(parser: Any) -> None:
         help="do not run these parts: scheduler, kubelets, controllers",
     )
     parser.add_argument(
+        "--no-default-storage-class",
+        action="store_true",
+        help="start a new cluster without the default StorageClass standard, which has a simulated provisioner",
+    )
+    parser.add_argument(
         "--webhooks",
         choices=WEBHOOK_MODES,
         default="skip",

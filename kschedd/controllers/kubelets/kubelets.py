@@ -37,6 +37,7 @@ from kschedd.controllers.kubelets.admission import (
 from kschedd.controllers.kubelets.configuration import KINDS as CONFIGURATION_KINDS
 from kschedd.controllers.kubelets.configuration import UnconfiguredPods, environment_faults
 from kschedd.controllers.kubelets.eviction_managers import EvictionManagers
+from kschedd.controllers.kubelets.expansion import expansion_by_running_pod, expansions_of
 from kschedd.controllers.kubelets.images import ImageSizes, with_images
 from kschedd.controllers.kubelets.node_info import internal_ip, reported
 from kschedd.controllers.kubelets.pod_run import EVICTED, PREEMPTED_MESSAGE, PREEMPTING, PodRun, Stop, ended_by_kubelet
@@ -52,6 +53,7 @@ from kschedd.controllers.object_events import object_event
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
+from kschedd.storage.expansion import waits_for_node
 from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Delete, Patch, Write, status_of
@@ -132,6 +134,7 @@ class Kubelets(InSteps):
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         pods: dict[Key, None] = {}
         nodes: dict[Key, None] = {}
+        expanding: dict[Key, None] = {}
         if self._began_s is None:
             self._began_s = now
         for event in events:
@@ -159,12 +162,15 @@ class Kubelets(InSteps):
                 yield
             elif new.kind in CONFIGURATION_KINDS:
                 pods.update(dict.fromkeys(self._unconfigured.of_object(new.kind, new.namespace, new.name)))
-            elif self._unmounted:  # the event is the change of a claim or volume
+            else:  # the event is the change of a claim or volume
                 pods.update(dict.fromkeys(self._unmounted))
+                if event.type != DELETED and new.kind == "PersistentVolumeClaim" and waits_for_node(new):
+                    expanding[new.namespace, new.name] = None
         pods.update(dict.fromkeys(self._timers.due(now, _MOST_DUE)))
         writes: list[Write] = []
         writes += yield from self.faults.each_in_parts("Node", nodes, partial(self._register, view), now)
         writes += yield from self.faults.each_in_parts("Pod", pods, partial(self._look_after, view), now)
+        writes += self.faults.each("PersistentVolumeClaim", expanding, partial(self._expand, view), now)
         writes += self._admit_held(view, now)
         writes += self.faults.each("Node", self._evictions.due(now), partial(self._observe, view), now, "pressure")
         pulled, self._pulled = self._pulled, {}
@@ -388,16 +394,22 @@ class Kubelets(InSteps):
         if missing:
             return self._wait(pod, node, missing, now)
         waited = self._unmounted.pop(key, None) is not None
+        mounting = expansions_of(pod, view, now) if pod.pod_spec.volumes else []
         faults = environment_faults(pod, view) if self._requires_configuration else None
         if not faults:
             self._unconfigured.discard(key)
             if self._is_plain(pod, pod_settings(pod.annotations)):
-                return self._start(pod, node, now)
+                return [*mounting, *self._start(pod, node, now)]
         run = self._runs[key] = PodRun.of(pod, now) if waited or not pod.start_time else PodRun.resumed(pod, now)
         if faults:
             self._unconfigured.add(pod)
             run.configure(faults)
-        return self._go_on(pod, node, now)
+        return [*mounting, *self._go_on(pod, node, now)]
+
+    @staticmethod
+    def _expand(view: View, namespace: str, name: str, now: float) -> list[Write]:
+        claim = view.find("PersistentVolumeClaim", namespace, name)
+        return expansion_by_running_pod(claim, view, now) if claim is not None and waits_for_node(claim) else []
 
     def _wait(self, pod: Pod, node: Node, missing: tuple[Unavailable, ...], now: float) -> list[Write]:
         """Report the missing volumes and claims of a pod; an Event is written once."""

@@ -267,7 +267,9 @@ def _bind(volume: Object, claim: Object) -> list[Write]:
     if annotations:
         patch = {"metadata": {"annotations": annotations}, "spec": {"volumeName": volume.name}}
         return [*writes, patch_of(claim, patch, exactly=True)]
-    status = {"accessModes": volume.spec.get("accessModes"), "capacity": volume.spec.get("capacity")}
+    # the capacity of a bound claim changes only when its expansion is complete
+    stated = claim.status.get("capacity") if claim.status.get("phase") == BOUND else None
+    status = {"accessModes": volume.spec.get("accessModes"), "capacity": stated or volume.spec.get("capacity")}
     return [*writes, *_phase(claim, BOUND, status)]
 
 
