@@ -20,6 +20,7 @@ import attrs
 import trio
 
 from kschedd.errors import KscheddError
+from kschedd.http.direct_stream import DirectStream
 from kschedd.http.endpoint import Endpoint
 from kschedd.http.protocol import BodyPart, HttpFault, ResponseEnd, ResponseHead, ResponseReader, encode_request
 
@@ -41,7 +42,7 @@ class ConnectionLost(KscheddError):
 
 
 class _Connection:
-    """A connection with at most one request at a time. `descriptor` is that of its socket, or -1."""
+    """A connection with at most one request at a time. `descriptor` is that of its socket, or -1 (TLS within TLS)."""
 
     def __init__(self, stream: trio.abc.Stream, descriptor: int) -> None:
         self._stream = stream
@@ -55,7 +56,7 @@ class _Connection:
     @classmethod
     async def opened(cls, endpoint: Endpoint) -> "_Connection":
         stream = await endpoint.connect()
-        return cls(stream, _descriptor(stream))
+        return cls(stream, stream.descriptor if isinstance(stream, DirectStream) else -1)
 
     async def exchange(self, request: bytes) -> ResponseHead:
         """Send the request and return the head of the response."""
@@ -215,10 +216,3 @@ class HttpClient:
 def _has_end(head: ResponseHead) -> bool:
     """Return whether the head determines the end of the body; otherwise the connection ends with the body."""
     return "content-length" in head.headers or "chunked" in head.headers.get("transfer-encoding", "").lower()
-
-
-def _descriptor(stream: trio.abc.Stream) -> int:
-    """Return the file descriptor of the socket below the stream."""
-    while isinstance(stream, trio.SSLStream):
-        stream = stream.transport_stream
-    return stream.socket.fileno() if isinstance(stream, trio.SocketStream) else -1

@@ -6,6 +6,7 @@ Raises: ConnectFailed, before any part of a request was sent.
 """
 
 import base64
+import socket
 import ssl
 from collections.abc import Iterator
 from typing import Final
@@ -15,6 +16,7 @@ import attrs
 import trio
 
 from kschedd.errors import KscheddError
+from kschedd.http.direct_stream import DirectStream
 from kschedd.http.protocol import HttpFault, ResponseHead, ResponseReader, encode_request
 from kschedd.http.proxies import port_of
 
@@ -65,7 +67,7 @@ class Endpoint:
 
     async def connect(self) -> trio.abc.Stream:
         """Open a connection; with TLS, the server's certificate has been verified."""
-        stream = await _tcp(self.proxy or self.url)
+        stream: trio.abc.Stream = await _tcp(self.proxy or self.url)
         try:
             if self.proxy is not None and self.proxy.scheme == "https":
                 stream = await _encrypted(stream, ssl.create_default_context(), self.proxy.hostname or "")
@@ -73,10 +75,10 @@ class Endpoint:
                 await _tunnel(stream, self.url, self.proxy)
             if self.tls is not None:
                 stream = await _encrypted(stream, self.tls, self.tls_name or self.url.hostname or "")
+            return DirectStream(_taken(stream)) if isinstance(stream, trio.SocketStream) else stream
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise
-        return stream
 
 
 def _parsed(url: str, whose: str) -> SplitResult:
@@ -90,7 +92,7 @@ def _parsed(url: str, whose: str) -> SplitResult:
     return parts
 
 
-async def _tcp(url: SplitResult) -> trio.abc.Stream:
+async def _tcp(url: SplitResult) -> trio.SocketStream:
     host, port = url.hostname or "", port_of(url)
     try:
         return await trio.open_tcp_stream(host, port)
@@ -111,12 +113,19 @@ def _causes(fault: OSError) -> Iterator[OSError]:
 
 
 async def _encrypted(stream: trio.abc.Stream, tls: ssl.SSLContext, name: str) -> trio.abc.Stream:
-    encrypted = trio.SSLStream(stream, tls, server_hostname=name, https_compatible=True)
     try:
+        if isinstance(stream, trio.SocketStream):
+            return await DirectStream.encrypted(_taken(stream), tls, name)
+        encrypted = trio.SSLStream(stream, tls, server_hostname=name, https_compatible=True)
         await encrypted.do_handshake()
-    except (trio.BrokenResourceError, ssl.CertificateError) as fault:
+    except (trio.BrokenResourceError, OSError) as fault:  # ssl.SSLError is an OSError
         raise ConnectFailed(f"TLS with {name}: {fault.__cause__ or fault or 'the connection was closed'}") from None
     return encrypted
+
+
+def _taken(stream: trio.SocketStream) -> socket.socket:
+    """Return the socket of the stream, which can no longer be used."""
+    return socket.socket(fileno=stream.socket.detach())
 
 
 async def _tunnel(stream: trio.abc.Stream, url: SplitResult, proxy: SplitResult) -> None:

@@ -17,7 +17,7 @@ def proxy_of(url: SplitResult, environ: Mapping[str, str]) -> str:
     """Return the URL of the proxy for this URL, or "" for a direct connection."""
     proxy = _variable(environ, f"{url.scheme}_proxy") or _variable(environ, "all_proxy")
     host = url.hostname or ""
-    if not proxy or _is_loopback(host) or _is_excluded(host, port_of(url), _variable(environ, "no_proxy")):
+    if not proxy or is_loopback(host) or _is_excluded(host, port_of(url), _variable(environ, "no_proxy")):
         return ""
     return proxy if "://" in proxy else f"http://{proxy}"
 
@@ -26,15 +26,16 @@ def port_of(url: SplitResult) -> int:
     return url.port or _PORTS.get(url.scheme, 443)
 
 
-def _variable(environ: Mapping[str, str], name: str) -> str:
-    return environ.get(name) or environ.get(name.upper()) or ""
-
-
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether this is an address or the name of the machine itself."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _variable(environ: Mapping[str, str], name: str) -> str:
+    return environ.get(name) or environ.get(name.upper()) or ""
 
 
 def _is_excluded(host: str, port: int, excluded: str) -> bool:

@@ -8,12 +8,13 @@ Raises: LiveError and its subclasses NotServed, HistoryLost and RequestFailed; n
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from itertools import count
 from typing import Any, Final, Self
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import attrs
 import msgspec
 import trio
 
+from kschedd.http.proxies import is_loopback
 from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.credentials import SILENCE_S
 from kschedd.live.errors import HistoryLost, LiveError, faults_of
@@ -62,6 +63,14 @@ class ServedPage:
     more: str  # continue token for the next page, or ""
 
 
+@attrs.frozen(eq=False)
+class WatchBatch:
+    """Events that arrived together; `is_small` if their text is short."""
+
+    events: Sequence[Raw] = ()
+    is_small: bool = True
+
+
 @attrs.define(eq=False)
 class ApiServer:
     """A client of one API server."""
@@ -80,6 +89,11 @@ class ApiServer:
     @property
     def url(self) -> str:
         return self._connection.url
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether the server is on this machine."""
+        return is_loopback(urlsplit(self.url).hostname or "")
 
     @property
     def context(self) -> str:
@@ -142,7 +156,7 @@ class ApiServer:
         """Send a request once and return the body of the response."""
         with trio.move_on_after(ANSWER_S):
             body: bytes | bytearray = b""
-            async with self._connection.request(request) as pieces:
+            async with self._connection.request(request, limited=False) as pieces:
                 async for piece in pieces:
                     body = bytearray(body) + piece if body else piece
                     if len(body) > _LONGEST_EVENT:
@@ -150,7 +164,7 @@ class ApiServer:
             return body
         raise LiveError(self.url, f"{request}: no answer within {ANSWER_S:.0f} s")
 
-    async def watch(self, resource: ServedResource, since: str) -> AsyncGenerator[list[Raw], None]:
+    async def watch(self, resource: ServedResource, since: str) -> AsyncGenerator[WatchBatch, None]:
         """Yield batches of the events after this version until the server ends the watch.
 
         The first batch is yielded when the server responds, and may be empty.
@@ -164,7 +178,7 @@ class ApiServer:
         until = trio.current_time() + _WATCH_S + SILENCE_S
         rest = bytearray()
         async with self._connection.request(ServerRequest("GET", resource.path, params)) as pieces:
-            yield []
+            yield WatchBatch()
             while (piece := await _next(pieces, until)) is not None:
                 whole, ended, begun = piece.rpartition(b"\n")
                 if not ended:
@@ -180,7 +194,7 @@ class ApiServer:
                     else:
                         events = await trio.to_thread.run_sync(_events, text, resource, self.url)
                 if events:
-                    yield events
+                    yield WatchBatch(events, len(text) <= _SMALL)
 
 
 class _ListMeta(msgspec.Struct):

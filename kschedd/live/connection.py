@@ -70,8 +70,7 @@ class _Session:
 
     async def send(self, asked: ServerRequest, body: bytes) -> HttpAnswer:
         headers = [] if asked.body is None else [("Content-Type", asked.media_type)]
-        with trio.fail_after(SILENCE_S):
-            return await self.client.send(asked.method, asked.target, headers, body)
+        return await self.client.send(asked.method, asked.target, headers, body)
 
 
 @attrs.define(eq=False)
@@ -102,10 +101,17 @@ class ServerConnection:
         await self._session.client.aclose()
 
     @asynccontextmanager
-    async def request(self, asked: ServerRequest) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Send a request; yield the body of the response in parts."""
+    async def request(self, asked: ServerRequest, *, limited: bool = True) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Send a request; yield the body of the response in parts.
+
+        With `limited`, the response must begin within `SILENCE_S`; otherwise the caller limits the time.
+        """
         with faults_of(self.url, f"{asked}: "):
-            response = await self._send(asked)
+            if limited:
+                with trio.fail_after(SILENCE_S):
+                    response = await self._send(asked)
+            else:
+                response = await self._send(asked)
             try:
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES:
                     raise await _refusal(self.url, asked, response)

@@ -28,7 +28,7 @@ from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, name_in_group
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.live.answers import MirrorAnswer
-from kschedd.live.api_server import PAGE, ApiServer, ServedResource
+from kschedd.live.api_server import PAGE, ApiServer, ServedResource, WatchBatch
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
 from kschedd.live.holding import as_held, is_text, new_importer
 from kschedd.store.cluster_api import ClusterApi, ClusterWriter
@@ -66,6 +66,7 @@ _MOST_PAGES: Final = 1 << 13  # maximum number of pages in one list: four millio
 _AT_ONCE: Final = 4  # concurrent page requests
 _FIRST_TRIES: Final = 3  # maximum number of attempts to list a resource at the start
 _PART: Final = 1000  # number of objects processed between two pauses, in less than a millisecond
+_FEW: Final = 8  # maximum number of objects that are converted without a thread
 _MOST_LOGGED: Final = 1000  # maximum number of distinct messages to log, each once
 _LONGEST_TOLD: Final = 500  # maximum number of characters of a message
 
@@ -172,10 +173,10 @@ class MirrorActor:
         if since is None:
             since = self._since[resource] = await self._list(resource)
         async with aclosing(self.server.watch(resource, since)) as watch:
-            async for events in watch:
+            async for batch in watch:
                 self._hear(resource)
-                if events:
-                    await self._take(resource, events)
+                if batch.events:
+                    await self._take(resource, batch)
 
     def _hear(self, resource: ServedResource) -> None:
         self.heard_at = trio.current_time()
@@ -210,17 +211,20 @@ class MirrorActor:
                 return page.version
         raise LiveError(self.server.url, f"its list of {resource.plural} does not end")
 
-    async def _take(self, resource: ServedResource, events: Sequence[Mapping[str, Any]]) -> None:
+    async def _take(self, resource: ServedResource, batch: WatchBatch) -> None:
         last: dict[Key, Mapping[str, Any]] = {}  # last event of each object
         version = self._since[resource]
-        for event in events:
+        for event in batch.events:
             meta = event["object"]["metadata"]
             if event["type"] != "BOOKMARK":
                 last[resource.kind, str(meta.get("namespace") or ""), str(meta.get("name"))] = event
             if is_text(meta.get("resourceVersion")):
                 version = meta["resourceVersion"]
         present = [event["object"] for event in last.values() if event["type"] != "DELETED"]
-        objects = await trio.to_thread.run_sync(self._as_held, new_importer(), present) if present else []
+        if batch.is_small and len(present) <= _FEW:  # a thread costs more than the conversion
+            objects = self._as_held(new_importer(), present) if present else []
+        else:
+            objects = await trio.to_thread.run_sync(self._as_held, new_importer(), present)
         held = set(map(key_of, objects))
         gone = [key for key in last if key not in held]  # includes objects that can no longer be stored
         if last:

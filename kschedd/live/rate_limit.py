@@ -29,4 +29,5 @@ class RateLimit:
 
     async def wait(self) -> None:
         """Wait until the next request may be sent."""
-        await trio.sleep_until(self.next_at(trio.current_time()))
+        if self._qps > 0:
+            await trio.sleep_until(self.next_at(trio.current_time()))

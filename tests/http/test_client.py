@@ -228,6 +228,20 @@ async def test_a_certificate_is_verified_by_the_name_of_the_kubeconfig() -> None
                 await body_of(client)
 
 
+async def echo(server: Origin, request: HttpRequest, stream: trio.abc.Stream) -> None:
+    await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(request.body) + request.body)
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_bodies_that_are_larger_than_all_buffers(encrypted: bool) -> None:
+    there, here = certified("127.0.0.1") if encrypted else (None, None)
+    body = bytes(range(256)) * 8_000
+    async with origin(echo, there) as server, client_of(server.port, tls=here) as client:
+        for _ in range(2):
+            assert await body_of(client, "POST", "/", body) == body
+        assert server.connections == 1
+
+
 async def tunnel(server: Origin, request: HttpRequest, stream: trio.abc.Stream) -> None:
     """Serve CONNECT as a proxy does."""
     if request.headers.get("proxy-authorization") != "Basic dTpwQA==":
@@ -257,6 +271,17 @@ async def test_a_tls_server_is_reached_through_a_proxy_that_sees_no_credentials(
         async with client_of(server.port, tls=here, proxy=f"http://127.0.0.1:{proxy.port}") as client:
             with pytest.raises(ConnectFailed, match=r"the proxy 127.0.0.1 rejected CONNECT 127\.0\.0\.1:\d+: 407"):
                 await body_of(client)
+
+
+async def test_a_tls_server_is_reached_through_a_proxy_with_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, here = certified("127.0.0.1")
+    proxied, trusting = certified("127.0.0.1")
+    monkeypatch.setattr("kschedd.http.endpoint.ssl.create_default_context", lambda: trusting)
+    async with origin(echo, there) as server, origin(tunnel, proxied) as proxy:
+        async with client_of(server.port, tls=here, proxy=f"https://u:p%40@127.0.0.1:{proxy.port}") as client:
+            assert await body_of(client, "POST", "/", b"a") == b"a"
+            assert await body_of(client, "POST", "/", b"b") == b"b"
+        assert server.connections == 1
 
 
 async def test_a_proxy_receives_requests_to_a_server_without_tls_itself() -> None:

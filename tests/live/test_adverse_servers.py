@@ -21,7 +21,7 @@ from kschedd.access.credentials import ListenSettings
 from kschedd.actors.cluster import LiveCluster
 from kschedd.apiserver.serving import http_face
 from kschedd.daemon import cluster_actors
-from kschedd.live.api_server import ApiServer, ServedPage, ServedResource
+from kschedd.live.api_server import ApiServer, ServedPage, ServedResource, WatchBatch
 from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.errors import LiveError, NotServed
 from kschedd.live.mirror import MirrorActor, mirroring
@@ -200,10 +200,10 @@ async def test_two_watches_that_are_answered_and_fail_do_not_wake_one_another_at
     mock_clock.autojump_threshold = 0  # only now: while the mirror connects in a thread, the clock would jump
     watched: list[float] = []
 
-    async def answered_and_fails(resource: ServedResource, since: str) -> AsyncIterator[list[Raw]]:
+    async def answered_and_fails(resource: ServedResource, since: str) -> AsyncIterator[WatchBatch]:
         watched.append(trio.current_time())
         assert len(watched) < 10_000, "it spins"
-        yield []
+        yield WatchBatch()
         raise LiveError("http://there", "broken")
 
     async def empty(resource: ServedResource, more: str = "") -> ServedPage:

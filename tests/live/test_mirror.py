@@ -23,7 +23,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.dumps.dumped_condition import dumped_condition
 from kschedd.limits import read_limits
 from kschedd.live.answers import MirrorAnswer
-from kschedd.live.api_server import ApiServer, ServedPage, ServedResource
+from kschedd.live.api_server import ApiServer, ServedPage, ServedResource, WatchBatch
 from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, faults_of
 from kschedd.live.mirror import MIRRORED, MirrorActor, mirroring
@@ -232,7 +232,7 @@ async def test_what_a_server_no_longer_knows_is_listed_again(tmp_path: Path, mon
                     pass
         watch, request = ApiServer.watch, []
 
-        async def from_the_first(self: ApiServer, resource: ServedResource, since: str) -> AsyncIterator[list[Raw]]:
+        async def from_the_first(self: ApiServer, resource: ServedResource, since: str) -> AsyncIterator[WatchBatch]:
             request.append((resource, since))
             async with aclosing(
                 watch(self, resource, first.version if request.count(request[-1]) == 1 else since)
@@ -370,7 +370,7 @@ async def test_nonsense_for_an_event_is_an_error_of_the_server(body: bytes) -> N
 
 async def test_an_event_may_come_in_pieces() -> None:
     event = b'{"type": "ADDED", "object": {"metadata": {"name": "a"}}}\n'
-    reported = [events async for events in ApiServer(_Saying(event[:9], event[9:] + event)).watch(PODS, "1")]
+    reported = [list(batch.events) async for batch in ApiServer(_Saying(event[:9], event[9:] + event)).watch(PODS, "1")]
     one = {"type": "ADDED", "object": {"metadata": {"name": "a"}, "kind": "Pod", "apiVersion": "v1"}}
     assert reported == [[], [one, one]]
 
@@ -386,7 +386,7 @@ class _Saying(ServerConnection):
         return "http://there"
 
     @asynccontextmanager
-    async def request(self, requests: ServerRequest) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def request(self, asked: ServerRequest, *, limited: bool = True) -> AsyncIterator[AsyncIterator[bytes]]:
         with faults_of(self.url):
             async with aclosing(self._body()) as body:
                 yield body

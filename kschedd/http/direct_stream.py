@@ -1,0 +1,89 @@
+"""DirectStream: a stream over a non-blocking socket of the standard library, plain or with TLS.
+
+The socket encrypts itself, so that a message is one system call and no copies in Python: a request and its response
+take half the CPU time of trio's SSLStream. A stream has one sender and one receiver at a time.
+
+Owns: the socket. Raises: trio's exceptions of streams.
+"""
+
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Final, Self
+
+import trio
+
+_FAULTS: Final = (OSError, ssl.SSLError)
+
+
+class DirectStream(trio.abc.Stream):
+    def __init__(self, connected: socket.socket) -> None:
+        connected.setblocking(False)
+        self._socket = connected
+        self._tls = connected if isinstance(connected, ssl.SSLSocket) else None
+
+    @classmethod
+    async def encrypted(cls, connected: socket.socket, tls: ssl.SSLContext, name: str) -> Self:
+        """Return a stream whose TLS handshake is complete. Raises OSError or ssl.SSLError."""
+        connected.setblocking(False)
+        wrapped = tls.wrap_socket(connected, server_hostname=name, do_handshake_on_connect=False)
+        stream = cls(wrapped)
+        try:
+            while True:
+                try:
+                    wrapped.do_handshake()
+                    return stream
+                except ssl.SSLWantReadError:
+                    await trio.lowlevel.wait_readable(wrapped)
+                except ssl.SSLWantWriteError:
+                    await trio.lowlevel.wait_writable(wrapped)
+        except BaseException:
+            wrapped.close()
+            raise
+
+    @property
+    def descriptor(self) -> int:
+        return self._socket.fileno()
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send the data. If all of it fits into the socket's buffer, this is not a checkpoint."""
+        sent = 0
+        with memoryview(data) as view:
+            while sent < len(view):
+                try:
+                    sent += self._socket.send(view[sent:])
+                except (BlockingIOError, ssl.SSLWantWriteError):
+                    await self._wait(trio.lowlevel.wait_writable)
+                except ssl.SSLWantReadError:
+                    await self._wait(trio.lowlevel.wait_readable)
+                except _FAULTS as fault:
+                    raise trio.BrokenResourceError from fault
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._wait(trio.lowlevel.wait_writable)
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        if self._tls is None or not self._tls.pending():
+            await self._wait(trio.lowlevel.wait_readable)
+        while True:
+            try:
+                return self._socket.recv(max_bytes or 1 << 16)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                await self._wait(trio.lowlevel.wait_readable)
+            except ssl.SSLWantWriteError:
+                await self._wait(trio.lowlevel.wait_writable)
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return b""
+            except _FAULTS as fault:
+                raise trio.BrokenResourceError from fault
+
+    async def _wait(self, wait: Callable[[socket.socket], Awaitable[None]]) -> None:
+        if self._socket.fileno() < 0:
+            raise trio.ClosedResourceError
+        await wait(self._socket)
+
+    async def aclose(self) -> None:
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+        await trio.lowlevel.checkpoint()
