@@ -168,7 +168,7 @@ async def _serve(
             options, config = by_release(options, config, registry, dump.release)
         if mirrored is not None and options.mirror is not None and options.mirror.schedules:
             election = options.mirror.election(config.leader_election)
-            scheduled = scheduling(mirrored, clock, election, config.client_connection)
+            scheduled = scheduling(mirrored, clock, election, options.mirror.pace(config.client_connection))
             remote_cluster = await opened.enter_async_context(scheduled)
         key = signing_key(None if state is None else state.path / JOURNAL)
         tokens = Tokens(clock.now, key)

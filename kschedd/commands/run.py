@@ -213,6 +213,10 @@ def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
     """Return the settings of --mirror or --schedule; None without these flags. Raises MirrorUsageError."""
     from kschedd.startup.options import MirrorOptions
 
+    for flag, limit in {"--kube-api-qps": options.kube_api_qps, "--kube-api-burst": options.kube_api_burst}.items():
+        if limit is not None and options.schedule is None:
+            raise MirrorUsageError(f"{flag} requires --schedule")
+
     if not _is_real(options):
         if options.kubeconfig:
             raise MirrorUsageError("--kubeconfig requires --mirror or --schedule")
@@ -230,7 +234,14 @@ def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
         return MirrorOptions(options.kubeconfig, options.mirror)
     if "scheduler" in options.without:
         raise MirrorUsageError("--schedule excludes --without scheduler")
-    return MirrorOptions(options.kubeconfig, options.schedule, True, options.leader_elect)
+    return MirrorOptions(
+        options.kubeconfig,
+        options.schedule,
+        True,
+        options.leader_elect,
+        options.kube_api_qps,
+        options.kube_api_burst,
+    )
 
 
 def _is_real(options: argparse.Namespace) -> bool:

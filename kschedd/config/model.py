@@ -136,8 +136,10 @@ class ClientConnection:
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: str = "application/vnd.kubernetes.protobuf"
-    qps: float = 50.0
-    burst: int = 100
+    qps: float | None = None
+    """Requests per second; a negative number is no limit. None: the default (50, or no limit on loopback)."""
+    burst: int | None = None
+    """Requests after a pause that are not delayed. None: the default, 100."""
 
 
 @attrs.frozen

@@ -6,6 +6,7 @@
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Final
 
 import attrs
 import trio
@@ -25,6 +26,9 @@ from kschedd.live.writer import RemoteWriter
 from kschedd.log.events import SchedulerEvent
 from kschedd.store.cluster_api import ClusterApi
 
+_QPS: Final = 50.0  # default of kube-scheduler
+_BURST: Final = 100
+
 
 @attrs.frozen(eq=False)
 class MirroredCluster:
@@ -41,17 +45,20 @@ class MirroredCluster:
         limiter: trio.CapacityLimiter,
         rules: Rules,
     ) -> RemoteBindingActor:
-        writer = RemoteWriter(self.server, store, self._rate())
+        writer = RemoteWriter(self.server, store, self.rate_limit())
         return RemoteBindingActor(inbox, store, answers, bell, limiter, writer, rules)
 
     def events_actor(
         self, inbox: trio.MemoryReceiveChannel[Sequence[SchedulerEvent]], clock: Clock
     ) -> RemoteEventsActor:
-        return RemoteEventsActor(inbox, self.server, clock, self._rate(), EventCorrelator(socket.gethostname()))
+        return RemoteEventsActor(inbox, self.server, clock, self.rate_limit(), EventCorrelator(socket.gethostname()))
 
-    def _rate(self) -> RateLimit:
+    def rate_limit(self) -> RateLimit:
         """Return a new rate limit; Events have their own limit, as in kube-scheduler."""
-        return RateLimit(self._pace.qps, self._pace.burst)
+        qps, burst = self._pace.qps, self._pace.burst
+        if qps is None:
+            qps = -1.0 if self.server.is_local else _QPS
+        return RateLimit(qps, _BURST if burst is None else burst)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from kschedd.config.changing.changes import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE, Catalogue
 from kschedd.config.loading.context import read_beside
 from kschedd.config.loading.load import default_config, load_config
-from kschedd.config.model import Config, LeaderElection
+from kschedd.config.model import ClientConnection, Config, LeaderElection
 from kschedd.config.versions.feature_gates import without_effect
 from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.controllers.options import ControllerOptions
@@ -44,16 +44,21 @@ class MirrorOptions:
     """A cluster: its kubeconfig ("" for the file that kubectl uses) and its context ("" for the current context).
 
     `schedules` is true if this daemon schedules the cluster's pods. `leader_elect` overrides the configuration (None:
-    as configured).
+    as configured); `qps` and `burst` do so for the limit of requests.
     """
 
     kubeconfig: str = ""
     context: str = ""
     schedules: bool = False
     leader_elect: bool | None = None
+    qps: float | None = None
+    burst: int | None = None
 
     def election(self, configured: LeaderElection) -> LeaderElection:
         return configured if self.leader_elect is None else attrs.evolve(configured, leader_elect=self.leader_elect)
+
+    def pace(self, configured: ClientConnection) -> ClientConnection:
+        return attrs.evolve(configured, qps=self.qps or configured.qps, burst=self.burst or configured.burst)
 
 
 @attrs.frozen

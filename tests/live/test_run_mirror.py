@@ -12,6 +12,8 @@ from kschedd.cli import main
         pytest.param(["--mirror", "--state", "x"], "--state does not go with --mirror", id="state"),
         pytest.param(["--mirror", "--from", "x"], "--from does not go with --mirror", id="dump"),
         pytest.param(["--mirror", "here", "--record", "x"], "--record does not go with --mirror", id="recording"),
+        pytest.param(["--mirror", "--kube-api-qps", "5"], "--kube-api-qps requires --schedule", id="rate"),
+        pytest.param(["--kube-api-burst", "5"], "--kube-api-burst requires --schedule", id="burst"),
         pytest.param(["--mirror", "--time", "virtual"], "--time does not go with --mirror", id="time"),
     ],
 )
@@ -29,6 +31,9 @@ def test_flags_that_do_not_go_with_it(words: list[str], why: str, capsys: pytest
         pytest.param(["--record", "x"], "--record does not go with --schedule", id="recording"),
         pytest.param(["--time", "virtual"], "--time does not go with --schedule", id="time"),
         pytest.param(["--without", "scheduler"], "--schedule excludes --without scheduler", id="scheduler"),
+        pytest.param(["--kube-api-qps", "0"], "a number except 0 is allowed", id="no-rate"),
+        pytest.param(["--kube-api-qps", "nan"], "a number except 0 is allowed", id="no-number"),
+        pytest.param(["--kube-api-burst", "0"], "a number from 1 to 1000000 is allowed", id="no-burst"),
         pytest.param(["--leader-elect", "perhaps"], "allowed are true and false", id="no-boolean"),
     ],
 )

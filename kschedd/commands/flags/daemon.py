@@ -1,6 +1,7 @@
 """Flags of `kschedd run`, and the types of their values. `run` builds the daemon's options from these flags."""
 
 import argparse
+import math
 from functools import partial
 from typing import Any
 
@@ -51,6 +52,20 @@ def add_daemon_flags(parser: Any) -> None:
             "schedule only while this daemon holds the lease (requires --schedule; default: the value in the "
             "configuration, else true)"
         ),
+    )
+    parser.add_argument(
+        "--kube-api-qps",
+        type=_rate,
+        metavar="N",
+        help="send at most N requests per second to the real cluster (requires --schedule; negative: no limit; "
+        "default: the value in the configuration, else 50, or no limit if the server is on this machine)",
+    )
+    parser.add_argument(
+        "--kube-api-burst",
+        type=_burst,
+        metavar="N",
+        help="send N requests without delay after a pause (requires --schedule; default: the value in the "
+        "configuration, else 100)",
     )
     _add_controller_flags(parser)
 
@@ -281,6 +296,24 @@ def _boolean(text: str) -> bool:
     if text in ("0", "f", "F", "false", "FALSE", "False"):
         return False
     raise argparse.ArgumentTypeError(f"{text!r}: allowed are true and false")
+
+
+def _rate(text: str) -> float:
+    """Parse a number of requests per second. Raises ArgumentTypeError."""
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not rate or not math.isfinite(rate):
+        raise argparse.ArgumentTypeError(f"{text!r}: a number except 0 is allowed")
+    return rate
+
+
+def _burst(text: str) -> int:
+    """Parse a number of requests from 1 to 1000000. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 to 1000000 is allowed")
+    return int(text)
 
 
 def _count(text: str) -> int:

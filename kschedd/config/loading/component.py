@@ -71,6 +71,6 @@ def read_client_connection(place: ConfigValue | None) -> ClientConnection:
         kubeconfig=fields.text("kubeconfig"),
         accept_content_types=fields.text("acceptContentTypes"),
         content_type=fields.text("contentType") or default.content_type,
-        qps=fields.number("qps", default.qps) or default.qps,
-        burst=fields.integer("burst", default.burst, (0, INT32[1])) or default.burst,
+        qps=fields.number("qps", 0.0) or None,
+        burst=fields.integer("burst", 0, (0, INT32[1])) or None,
     )
