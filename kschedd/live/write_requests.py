@@ -17,8 +17,19 @@ from kschedd.api.schemas.kinds import BY_NAME, lookup
 from kschedd.api.schemas.schema import ANY, NO_STRATEGY, PatchStrategy, Schema, field_of, item_of, schema_of
 from kschedd.live.api_server import ServedResource
 from kschedd.live.connection import ServerRequest
+from kschedd.store.leases import LEASE
 from kschedd.store.trial import Key
-from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
+from kschedd.store.writes import (
+    Bind,
+    Create,
+    Delete,
+    Evict,
+    FinalizeNamespace,
+    Patch,
+    RenewLease,
+    Update,
+    Write,
+)
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
@@ -38,6 +49,8 @@ def key_written(write: Write) -> Key:
             return kind, namespace, name
         case FinalizeNamespace(name):
             return "Namespace", "", name
+        case RenewLease(namespace, name):
+            return LEASE, namespace, name
         case _:
             assert_never(write)
 
@@ -92,6 +105,8 @@ def request_of(write: Write, held: Object | None, version: str = "") -> ServerRe
         case FinalizeNamespace(name):
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}
             return ServerRequest("PUT", _path("Namespace", "", name, held, "finalize"), body=body)
+        case RenewLease():
+            raise AssertionError("the kubelets of a real cluster renew their Leases themselves")
         case _:
             assert_never(write)
 

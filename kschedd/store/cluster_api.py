@@ -48,7 +48,7 @@ from kschedd.store.objects.log import WatchEvent
 from kschedd.store.patches.patching import PatchType
 from kschedd.store.remarks import Remarks
 from kschedd.store.trial import Changes, Key
-from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
+from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, RenewLease, Update, Write
 from kschedd.values import in_parts, run_steps
 
 T = TypeVar("T")
@@ -118,6 +118,9 @@ class ClusterReader(Protocol):
 
     def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
         """Return the objects of a kind, unsorted, by namespace; `listing.in_order` can sort them in slices."""
+
+    def is_watched(self, kind: str) -> bool:
+        """Return whether a client watches objects of this kind."""
 
     def kinds(self) -> Sequence[str]:
         """Return the kinds that have at least one object."""
@@ -268,6 +271,9 @@ class ClusterWriter(ClusterReader, Protocol):
         """
 
     def finalize_namespace(self, name: str) -> Object: ...
+
+    def renew_lease(self, namespace: str, name: str) -> Object:
+        """Write the latest renewal of a Lease that this program renews; return the Lease."""
 
     def roll_back(self, version: int) -> None:
         """Undo the writes after this version; none of them may have been delivered to watches."""
@@ -462,6 +468,8 @@ def perform(cluster: ClusterWriter, write: Write, manager: str = "") -> Object:
             return cluster.evict(namespace, name, uid=uid or None, grace_period_s=grace)
         case FinalizeNamespace(name):
             return cluster.finalize_namespace(name)
+        case RenewLease(namespace, name):
+            return cluster.renew_lease(namespace, name)
 
 
 def perform_each(cluster: ClusterWriter, writes: Iterable[Write]) -> list[Object | ApiError]:

@@ -5,7 +5,7 @@ The other sources are a journal, a dump, a mirrored cluster, and the changes of 
 
 import builtins
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -27,6 +27,7 @@ from kschedd.store.creating.replacement import Replacement
 from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.deletion import finished, marked_pod
 from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Unadmitted
+from kschedd.store.leases import LEASE, next_renewal, renewed, renewed_at
 from kschedd.store.managing import (
     MANAGED,
     NOBODY,
@@ -40,6 +41,9 @@ from kschedd.store.prototypes.generated import Generated
 from kschedd.store.prototypes.pod_strategy import MOST_NODE_AFFINITIES, PodStrategy
 from kschedd.store.reader import StoreReader
 from kschedd.store.trial import Changes, Key, changes_of, unchanged
+from kschedd.values import in_parts
+
+_PART: Final = 100  # number of Leases renewed in one step, in about 1 ms
 
 
 class KeptStore(StoreReader):
@@ -298,6 +302,33 @@ class KeptStore(StoreReader):
         old = self.get("Namespace", "", name)
         spec = {field: value for field, value in old.spec.items() if field != "finalizers"}
         return self._write_or_remove(old, {**old.raw, "spec": spec})
+
+    def renew_lease(self, namespace: str, name: str) -> Object:
+        """Write the latest renewal of a Lease that this program renews; return the Lease."""
+        old = self._objects.get(LEASE, namespace, name)
+        new = renewed(old, self._now())
+        if new is old:
+            return old
+        new = new.at_version(self.log.version + 1)
+        self._objects.commit_renewal(old, new)
+        return new
+
+    def renewing_leases(self) -> Generator[None, None, None]:
+        """Write the latest renewals of all Leases that this program renews, step by step.
+
+        If no renewal is due, one Lease is renewed early, because the first renewal starts the controller of heartbeats.
+        """
+        if self._objects.refusal is not None:
+            return
+        before, last = self.log.version, None
+        for space in self._objects.spaces(LEASE, None):
+            for some in in_parts([*space.values()], _PART):
+                for lease in some:
+                    if next_renewal(lease) is not None:
+                        last = self.renew_lease(lease.namespace, lease.name)
+                yield
+        if last is not None and self.log.version == before:
+            self._objects.commit_renewal(last, renewed_at(last, self._now()).at_version(before + 1))
 
     def _end(self, old: Pod) -> Pod:
         """Delete a pod that is not being deleted yet and can be removed immediately."""

@@ -2,7 +2,8 @@
 
 Thousands of simulated kubelets each renew a Lease every ten seconds, and the Leases are rarely read. A Lease with the
 annotation `kschedd.io/renewed-every-seconds` therefore represents all renewals since its stored renewTime; readers get
-the latest renewal. A renewal is not a write: it has no resourceVersion and no event.
+the latest renewal. Renewals are written, each with a resourceVersion and an event, only while a client watches Leases:
+the store writes all overdue renewals when the watch opens, and the controller of heartbeats writes the following ones.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Final, overload
 from kschedd.api.objects import Object
 from kschedd.api.text.numbers import whole_number
 from kschedd.api.text.times import SECOND, micro_stamp, micros
+from kschedd.store.objects.log import MODIFIED, WatchEvent
 
 LEASE: Final = "Lease"
 RENEWED_EVERY: Final = "kschedd.io/renewed-every-seconds"
@@ -20,6 +22,20 @@ def interval_s(lease: Object) -> int | None:
     """Return the seconds between two renewals; None if this program does not renew the Lease."""
     text = (lease.metadata.get("annotations") or {}).get(RENEWED_EVERY)
     return (whole_number(text) or None) if isinstance(text, str) else None
+
+
+def is_renewal(event: WatchEvent) -> bool:
+    """Return whether the event only renews a Lease that this program renews."""
+    new, old = event.new, event.old
+    if event.type != MODIFIED or new.kind != LEASE or old is None or interval_s(new) is None:
+        return False
+    return interval_s(old) is not None
+
+
+def next_renewal(lease: Object) -> float | None:
+    """Return the time of the first renewal after the stored one, in seconds; None if there is none."""
+    every, since = interval_s(lease), lease.spec.get("renewTime")
+    return None if every is None or not since else micros(since) / SECOND + every
 
 
 def renewed(lease: Object, now: float) -> Object:
@@ -32,8 +48,17 @@ def renewed(lease: Object, now: float) -> Object:
     times = (round(now * SECOND) - began) // (every * SECOND)
     if times <= 0:
         return lease
-    latest = micro_stamp(began + times * every * SECOND)
-    raw = {**lease.raw, "spec": {**lease.spec, "renewTime": latest}}
+    return _renewed_at(lease, began + times * every * SECOND)
+
+
+def renewed_at(lease: Object, now: float) -> Object:
+    """Return the Lease as if it were renewed at `now` (seconds since the epoch)."""
+    return _renewed_at(lease, round(now * SECOND))
+
+
+def _renewed_at(lease: Object, at: int) -> Object:
+    """Return the Lease with this renewTime in microseconds since the epoch."""
+    raw = {**lease.raw, "spec": {**lease.spec, "renewTime": micro_stamp(at)}}
     return Object(LEASE, lease.name, lease.namespace, lease.uid, lease.resource_version, lease.labels, raw)
 
 

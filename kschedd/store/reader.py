@@ -79,7 +79,7 @@ class StoreReader:
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
         found = self._objects.find(kind, namespace, name)
-        return renewed(found, self._now()) if kind == LEASE and found is not None else found
+        return renewed(found, self._now()) if kind == LEASE and found and not self.is_watched(LEASE) else found
 
     def get(self, kind: str, namespace: str, name: str) -> Object:
         found = self.find(kind, namespace, name)
@@ -108,7 +108,7 @@ class StoreReader:
 
     def _as_read(self, kind: str, found: builtins.list[Object]) -> Sequence[Object]:
         """Return objects as readers get them: Leases that this program renews have their latest renewal."""
-        return Renewed(found, self._now()) if kind == LEASE else found
+        return Renewed(found, self._now()) if kind == LEASE and not self.is_watched(LEASE) else found
 
     def names(self, kind: str, namespace: str) -> Container[str]:
         """Return the names of the objects of a kind in a namespace."""
@@ -171,6 +171,10 @@ class StoreReader:
     def history_used(self) -> tuple[int, int]:
         """Number of events in the log, and the largest number so far."""
         return self.log.used
+
+    def is_watched(self, kind: str) -> bool:
+        """Return whether a client watches objects of this kind."""
+        return self.log.is_watched(kind)
 
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:
         """Watch the writes after `since_version` (None: after the last write).

@@ -96,7 +96,15 @@ class FinalizeNamespace:
     name: str
 
 
-Write = Create | Update | Bind | Patch | Delete | Evict | FinalizeNamespace
+@attrs.frozen
+class RenewLease:
+    """Write the latest renewal of a Lease that this program renews, without validation and admission."""
+
+    namespace: str
+    name: str
+
+
+Write = Create | Update | Bind | Patch | Delete | Evict | FinalizeNamespace | RenewLease
 
 _STATUS_OF = ("Pod", "PodGroup.scheduling.k8s.io")
 

@@ -251,6 +251,12 @@ class FakeCluster:
         assert isinstance(gone, Pod)
         return gone
 
+    def renew_lease(self, namespace: str, name: str) -> Object:
+        return self.get("Lease", namespace, name)
+
+    def is_watched(self, kind: str) -> bool:
+        return False
+
     def finalize_namespace(self, name: str) -> Object:
         old = self.get("Namespace", "", name)
         return self._drop(old)

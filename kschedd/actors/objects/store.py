@@ -39,6 +39,7 @@ from kschedd.store.cluster_api import Bell, ClusterWriter, listed, listing, perf
 from kschedd.store.creating.updates import Subresource
 from kschedd.store.errors import ApiError
 from kschedd.store.journal.format import JournalError
+from kschedd.store.leases import LEASE
 from kschedd.store.objects.log import Cursor, WatchEvent
 from kschedd.store.store import Store
 from kschedd.store.writes import Delete, Patch, Write
@@ -51,6 +52,7 @@ _LOOKED_AT = 250  # maximum number of events checked for each watch; if there ar
 _STEPS_S = 0.002  # seconds for which a request in steps is served before other tasks run; only its caller waits for it
 _MOST = 256  # requests per batch
 _KIND = attrgetter("new.kind")
+_LEASES = frozenset((LEASE,))
 # number of unread events after which a watcher is notified even if none concerns it, because the log must keep them
 _FAR_BEHIND = 1_000
 
@@ -373,6 +375,10 @@ class StoreActor:
 
     async def _open_in_steps(self, wanted: Open) -> None:
         first: list[WatchEvent] | None = None
+        if wanted.kinds == _LEASES and not self._store.is_watched(LEASE):
+            await self._send_commits()
+            with suppress(JournalError):  # the controller of heartbeats writes the renewals later
+                await self._in_steps(self._store.renewing_leases())
         if wanted.with_present:
             await self._send_commits()  # answers to earlier requests must not wait for these steps
             with suppress(JournalError):  # an object was rolled back, so all objects must be listed again

@@ -1,10 +1,11 @@
 """Heartbeats of simulated kubelets: a Lease in kube-node-lease for each node, renewed while its kubelet runs.
 
 Renewals cost nothing: `kschedd.store.leases` computes the renewals when a Lease is read. A Lease is written only when
-its kubelet starts or stops, or when the deleted namespace of Leases is created again. When a kubelet starts again, the
-controller sets the conditions that were Unknown and marks the running pods Ready.
+its kubelet starts or stops, or when the deleted namespace of Leases is created again, and, while a client watches
+Leases, at each renewal. When a kubelet starts again, the controller sets the conditions that were Unknown and marks the
+running pods Ready.
 
-At most `_MOST` pods are marked per reconcile.
+At most `_MOST` pods are marked and `_MOST` Leases are renewed per reconcile.
 Source: Kubernetes v1.34, component-helpers/apimachinery/lease/controller.go, pkg/kubelet/kubelet.go
 (nodeLeaseDurationSeconds 40, nodeLeaseRenewIntervalFraction 0.25), pkg/kubelet/util/nodelease.go.
 """
@@ -22,17 +23,18 @@ from kschedd.api.text.times import SECOND, micro_stamp, stamp
 from kschedd.controllers.kubelets.registration import HEALTHY
 from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
+from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
-from kschedd.store.leases import LEASE, RENEWED_EVERY, interval_s
+from kschedd.store.leases import LEASE, RENEWED_EVERY, interval_s, is_renewal, next_renewal
 from kschedd.store.objects.log import ADDED, DELETED, WatchEvent
-from kschedd.store.writes import Create, Write, patch_of, status_of
+from kschedd.store.writes import Create, RenewLease, Write, patch_of, status_of
 
 NODE_LEASES: Final = "kube-node-lease"
 LEASE_DURATION_S: Final = 40
 RENEW_INTERVAL_S: Final = 10
 _UNKNOWN_REASONS: Final = frozenset(("NodeStatusUnknown", "NodeStatusNeverUpdated"))
-_MOST: Final = 100  # pods reported per turn
+_MOST: Final = 100  # pods or Leases per turn
 
 
 class Heartbeats(InSteps):
@@ -41,19 +43,29 @@ class Heartbeats(InSteps):
 
     def __init__(self) -> None:
         self._ready_again: dict[tuple[str, str], None] = {}  # pods to mark Ready, on nodes with a restarted kubelet
+        self._renewals: Timers[str] = Timers()  # by Lease, while a client watches Leases: time of the next renewal
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
     def next_deadline(self) -> float | None:
-        return 0.0 if self._ready_again else None
+        return 0.0 if self._ready_again else self._renewals.next
+
+    def concerns(self, event: WatchEvent) -> bool:
+        """Return False for the controller's own renewals. The first renewal is written by the store for a new watch."""
+        return not is_renewal(event) or self._renewals.next is None
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         nodes: dict[tuple[str, str], None] = {}
+        watched = view.is_watched(LEASE)
         for event in events:
             new = event.new
             if new.kind == LEASE:
                 if event.type == DELETED and new.namespace == NODE_LEASES:
                     nodes["", new.name] = None
+                elif watched and new.namespace == NODE_LEASES:
+                    begins = is_renewal(event) and self._renewals.next is None
+                    for lease in view.list(LEASE, NODE_LEASES) if begins else (new,):
+                        self._renew_later(lease)
             elif new.kind == "Namespace":
                 # Leases may be missing, because the namespace was deleted meanwhile
                 if event.type == ADDED and new.name == NODE_LEASES:
@@ -64,6 +76,11 @@ class Heartbeats(InSteps):
                     for pod in view.pods_on(new.name):
                         self._ready_again[pod.namespace, pod.name] = None
         writes = yield from self.faults.each_in_parts("Node", nodes, partial(self._sync, view), now)
+        due = self._renewals.due(now, _MOST)
+        if due and not watched:
+            self._renewals = Timers()
+        else:
+            writes += [RenewLease(NODE_LEASES, name) for name in due]
         for key in list(islice(self._ready_again, _MOST)):
             del self._ready_again[key]
             writes += self.faults.each("Pod", (key,), partial(self._report_ready, view), now)
@@ -106,6 +123,17 @@ class Heartbeats(InSteps):
         if "observedGeneration" in ready:
             wanted["observedGeneration"] = ready["observedGeneration"]
         return [status_of(pod, {"conditions": with_condition(pod.status.get("conditions"), wanted, stamp(now))})]
+
+    def on_performed(self, write: Write, obj: Object, view: View, now: float) -> list[Write]:
+        """Schedule the next renewal of a Lease that was renewed; return no writes."""
+        if isinstance(write, RenewLease):
+            self._renew_later(obj)
+        return []
+
+    def _renew_later(self, lease: Object) -> None:
+        at = next_renewal(lease)
+        if at is not None:
+            self._renewals.set(lease.name, at)
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Return no writes: a conflicting change triggers an event, and a deleted namespace needs no Lease."""

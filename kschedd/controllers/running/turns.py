@@ -20,7 +20,7 @@ from kschedd.store.awaited import WebhooksNeeded
 from kschedd.store.cluster_api import ClusterWriter, perform
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import WatchEvent
-from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
+from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, RenewLease, Update, Write
 from kschedd.values import run_steps
 
 _ROUNDS: Final = 20  # maximum number of consecutive rounds of writes in response to rejections
@@ -156,3 +156,5 @@ def subject(write: Write) -> ObjectRef:
             return ObjectRef(kind, namespace, name)
         case FinalizeNamespace(name):
             return ObjectRef("Namespace", "", name)
+        case RenewLease(namespace, name):
+            return ObjectRef("Lease", namespace, name)

@@ -50,6 +50,11 @@ class Cursor:
         self._closed = False
 
     @property
+    def kinds(self) -> frozenset[str] | None:
+        """The watched kinds; None means all kinds."""
+        return self._kinds
+
+    @property
     def version(self) -> int:
         """The version up to which all watched events were taken."""
         return self._next - 1
@@ -126,6 +131,10 @@ class EventLog:
     def oldest(self) -> int:
         """The oldest version at which a watch can start."""
         return self._first - 1
+
+    def is_watched(self, kind: str) -> bool:
+        """Return whether a watch of this kind alone is open; controllers watch several kinds."""
+        return any(cursor.kinds == frozenset((kind,)) for cursor in self._cursors)
 
     def append(self, event: WatchEvent) -> None:
         assert event.version == self.version + 1, "each write has the next version"

@@ -141,6 +141,13 @@ class StoredObjects:
         self._indexes.got_node(bound)
         self.log.append(WatchEvent(MODIFIED, old, bound, bound.resource_version))
 
+    def commit_renewal(self, old: Object, renewed: Object) -> None:
+        """Commit a Lease that differs from the old one only in its renewTime, which no index and no cache contains."""
+        if self.refusal is not None:
+            raise self.refusal
+        self._by_kind[old.kind][old.namespace][old.name] = renewed
+        self.log.append(WatchEvent(MODIFIED, old, renewed, renewed.resource_version))
+
     def commit_end(self, old: Pod, going: Pod, gone: Pod) -> None:
         """Commit the deletion of a pod as two writes: the first marks it as deleting, the second removes it.
 
