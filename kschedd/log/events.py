@@ -7,6 +7,7 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (truncateMessage), framework
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final
 
 import attrs
@@ -21,6 +22,8 @@ SOURCE: Final = "default-scheduler"
 _LONGEST: Final = 1024  # bytes of a message
 _CUT: Final = " ..."
 _NUMBER: Final = 3  # index of the number in the fields of a series
+_BORN: Final = 4
+_MOST_DELETED: Final = 10_000  # deleted Events of kubelets; older ones appear again
 
 
 @attrs.frozen(eq=False)
@@ -89,6 +92,7 @@ class EventSeries:
         return event
 
 
+EventKey = tuple[str, str, int]  # namespace and name of an Event object, and its count
 _Fields = tuple[Happened, float, int, int, int]  # the fields of an EventSeries, which takes longer to create
 
 
@@ -100,6 +104,8 @@ class SeriesByEvent:
         self.number = 0  # of the last event
         self._forgotten = 0  # the highest number of a deleted series
         self._series: OrderedDict[tuple[object, ...], _Fields] = OrderedDict()
+        # Events of kubelets that a client has deleted: their counts at that time
+        self._deleted: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._series)
@@ -120,6 +126,26 @@ class SeriesByEvent:
         else:
             first, _, count, _, born = known
             self._series[key] = first, entry.at_s, count + 1, number, born
+
+    def delete(self, events: Iterable[EventKey]) -> None:
+        """Delete Events that a client names. A series that occurs again begins anew, with another name.
+
+        An Event of a kubelet is deleted until its count changes.
+        """
+        keys = {(*fields[0].pod.split("/"), fields[_BORN]): key for key, fields in self._series.items()}
+        for namespace, name, count in events:
+            pod, _, number = name.rpartition(".")
+            key = keys.get((namespace, pod, int(number, 16)))
+            if key is not None:
+                del self._series[key]
+                continue
+            self._deleted[namespace, name] = count
+            if len(self._deleted) > _MOST_DELETED:
+                self._deleted.popitem(last=False)
+
+    def is_deleted(self, event: EventKey) -> bool:
+        """Return whether a client has deleted this Event of a kubelet."""
+        return self._deleted.get(event[:2]) == event[2]
 
     def forget(self, number: int) -> None:
         """Delete the series whose last log entry has at most this number."""

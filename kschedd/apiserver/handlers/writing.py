@@ -9,8 +9,6 @@ StatusError, and the errors of the store.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-import attrs
-
 from kschedd.api.objects import Raw
 from kschedd.api.schemas.decoding import duplicate_field
 from kschedd.api.schemas.fields import FieldError, invalid, unsupported
@@ -26,10 +24,12 @@ from kschedd.errors import KscheddError
 from kschedd.http.server import HttpResponse
 from kschedd.managed_fields.field_manager import UNKNOWN
 from kschedd.service.operations.deletion import deletion_warnings
+from kschedd.service.operations.recorded_events import EVENT, delete_recorded, recorded_event
 from kschedd.service.request import DeleteOptions, PatchBody, Request, Response, Verb, WriteOptions
 from kschedd.store.creating.updates import Subresource
 from kschedd.store.custom_resources.rule_kinds import rule_kind
 from kschedd.store.deletion import Propagation
+from kschedd.store.errors import NotFound
 from kschedd.store.field_validation import submitted
 from kschedd.store.patches.patching import PatchType, manager_faults, patch_faults, read_configuration
 
@@ -310,7 +310,19 @@ async def delete(face: FaceServices, call: ApiCall) -> HttpResponse:
     target = call.target
     form = wanted_form(call.headers.get("accept", ""), single=True)
     options = await delete_options(face, call)
-    response = await serve(face, call, request_of(call, "delete", deletion=options))
+    try:
+        response = await serve(face, call, request_of(call, "delete", deletion=options))
+    except NotFound:
+        event = (
+            await recorded_event(face.cluster, target.namespace, target.name)
+            if target.resource.stored == EVENT
+            else None
+        )
+        if event is None:
+            raise
+        if not options.dry_run:
+            await delete_recorded(face.cluster, (event,))
+        response = Response(event, gone=True)
     last = response.object
     still = last.deleting if options.dry_run else not response.gone
     if target.resource.stored in _ANSWERED_WITH_OBJECT or still:
@@ -333,9 +345,12 @@ async def delete_collection(face: FaceServices, call: ApiCall) -> HttpResponse:
         raise method_not_allowed()
     call.warnings.extend(deletion_warnings(request))
     page = await read_page(face, call, await reading_request(face, call))
-    if target.resource.stored == "Event":  # the scheduler's events cannot be deleted
-        page = attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])
-    for response in await face.executor(call).serve_each(request, page.objects):
+    stored = page.objects
+    if target.resource.stored == EVENT:
+        stored = [obj for obj in page.objects if obj.resource_version]
+        if not request.deletion.dry_run:
+            await delete_recorded(face.cluster, (obj for obj in page.objects if not obj.resource_version))
+    for response in await face.executor(call).serve_each(request, stored):
         call.warnings.extend(text for text in response.warnings if text not in call.warnings)
         call.annotate(response.audit_annotations)
     return await list_response(face, call, page, form)

@@ -20,7 +20,7 @@ from kschedd.service.objects.answers import EventAnswer, EventsAnswer, EventsWat
 from kschedd.service.objects.parameters import SPACES
 from kschedd.service.operations.authorizing import authorize_read
 from kschedd.service.operations.kubelet_events import kubelet_events
-from kschedd.service.operations.recorded_events import EVENT
+from kschedd.service.operations.recorded_events import EVENT, key_of
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, Stream, method
 from kschedd.store.cluster_api import ClusterReader
@@ -48,13 +48,15 @@ class EventMethods(Methods):
         await authorize_read(self._cluster, call, "list", BY_NAME[EVENT], namespace or "")
         kind, name = _about(call["for"])
 
-        def latest(log: Log) -> tuple[list[EventSeries], int, str]:
+        found = await self._cluster.store.do(lambda store: _found(store, namespace, kind, name))
+
+        def latest(log: Log) -> tuple[list[EventSeries], list[EventAnswer], int, str]:
             events = log.events
             series = events.latest(namespace, name, limit) if kind in (None, "Pod") else []
-            return series, events.number, events.instance
+            present = [each for each in found if not events.is_deleted(key_of(each))]
+            return series, list(map(_event, present)), events.number, events.instance
 
-        series, number, instance = await self._cluster.log.query(latest)
-        stored = await self._cluster.store.do(lambda store: _stored(store, namespace, kind, name))
+        series, stored, number, instance = await self._cluster.log.query(latest)
         faults = [
             _fault(fault)
             for fault in await self._cluster.faults()
@@ -173,18 +175,19 @@ def _fault(fault: ObjectFault) -> EventAnswer:
     )
 
 
-def _stored(store: ClusterReader, namespace: str | None, kind: str | None, name: str | None) -> list[EventAnswer]:
+def _found(store: ClusterReader, namespace: str | None, kind: str | None, name: str | None) -> list[Object]:
     found = []
     of_kubelets = kubelet_events(store, namespace, name if namespace else None) if kind in (None, "Pod") else ()
     for event in (*store.list("Event", namespace), *of_kubelets):
         about = event.raw.get("involvedObject") or event.raw.get("regarding") or {}
         if kind in (None, about.get("kind")) and name in (None, about.get("name")):
-            found.append(_event(event, about))
+            found.append(event)
     return found
 
 
-def _event(event: Object, about: dict[str, Any]) -> EventAnswer:
+def _event(event: Object) -> EventAnswer:
     raw = event.raw
+    about = raw.get("involvedObject") or raw.get("regarding") or {}
     created = event.metadata.get("creationTimestamp") or ""
     return EventAnswer(
         time=raw.get("firstTimestamp") or raw.get("eventTime") or created,

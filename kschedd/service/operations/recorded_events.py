@@ -9,7 +9,8 @@ from typing import Any
 
 from kschedd.api.objects import Object
 from kschedd.api.text.times import stamp
-from kschedd.log.events import SOURCE, EventSeries
+from kschedd.log.events import SOURCE, EventKey, EventSeries
+from kschedd.log.log import Log
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.operations.kubelet_events import kubelet_events
 from kschedd.store.cluster_api import ClusterReader
@@ -34,8 +35,13 @@ async def recorded_event(cluster: ClusterBackend, namespace: str, name: str) -> 
 
 
 async def recorded_events(cluster: ClusterBackend, namespace: str | None, pod: str | None) -> list[Object]:
-    of_kubelets = await cluster.store.do(partial(kubelet_events, namespace=namespace, name=pod))
-    series = await cluster.log.query(lambda log: log.events.latest(namespace, pod))
+    computed = await cluster.store.do(partial(kubelet_events, namespace=namespace, name=pod))
+
+    def present(log: Log) -> tuple[list[Object], list[EventSeries]]:
+        events = log.events
+        return [each for each in computed if not events.is_deleted(key_of(each))], events.latest(namespace, pod)
+
+    of_kubelets, series = await cluster.log.query(present)
     if not series:
         return of_kubelets
     events = [as_object(each) for each in series]
@@ -45,6 +51,16 @@ async def recorded_events(cluster: ClusterBackend, namespace: str | None, pod: s
         if uid:
             event["involvedObject"]["uid"] = uid  # `describe` finds the events of an object by its UID
     return [*(Object.from_raw(event) for event in events), *of_kubelets]
+
+
+async def delete_recorded(cluster: ClusterBackend, events: Iterable[Object]) -> None:
+    """Delete these Events, which exist only in memory."""
+    keys = list(map(key_of, events))
+    await cluster.log.query(lambda log: log.events.delete(keys))
+
+
+def key_of(event: Object) -> EventKey:
+    return event.namespace, event.name, event.raw.get("count") or 0
 
 
 def _uids(store: ClusterReader, pods: Sequence[tuple[str, str]]) -> list[str]:
