@@ -100,6 +100,7 @@ class KeptStore(StoreReader):
         is returned. The caller may pause the generator, but must not make other writes until it ends.
         """
         in_the_way: builtins.list[Object] = []
+        uids: builtins.list[str] = []
         for obj in objects:
             old = self._objects.find(obj.kind, obj.namespace, obj.name)
             if old is not None and old.uid != obj.uid and not is_built_in(old):
@@ -107,8 +108,10 @@ class KeptStore(StoreReader):
                 continue
             event: EventType = ADDED if old is None else MODIFIED
             self._objects.commit(event, old, obj.at_version(self.log.version + 1), loaded=True)
+            uids.append(obj.uid)
             yield
         self._objects.forget_uids()
+        self._generated.begin_beside(uids, self.version)
         return in_the_way
 
     def refuse_writes(self, refusal: ApiError) -> None:
@@ -121,6 +124,7 @@ class KeptStore(StoreReader):
         The caller may pause the generator, but must not make other writes until it ends.
         """
         refusal, self._objects.refusal = self._objects.refusal, None
+        uids: builtins.list[str] = []
         try:
             for key in gone:
                 if (old := self._objects.find(*key)) is not None:
@@ -134,9 +138,13 @@ class KeptStore(StoreReader):
                 if old is None or old.raw != obj.at_version(old.resource_version).raw:
                     event: EventType = ADDED if old is None else MODIFIED
                     self._objects.commit(event, old, obj.at_version(self.log.version + 1), loaded=True)
+                    if old is None:
+                        uids.append(obj.uid)
                 yield
         finally:
             self._objects.refusal = refusal
+            if uids:
+                self._generated.begin_beside(uids, self.version)
 
     def take_over(self, obj: Object) -> None:
         """Store an object with its version unchanged, or raise an error and change nothing.

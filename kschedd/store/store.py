@@ -545,7 +545,9 @@ class Store(KeptStore):
         )
         twin.simulate_pods(self.pod_behavior)
         twin.keep_admitted(self._pod_strategy.remembered.most, self._pod_strategy.remembered_with_node_affinity.most)
-        if since is not None:
+        if since is None:
+            twin._generated.begin_as(self._generated, self.version)
+        else:
             twin._generated.go_on_as(self._generated)
         yield from twin._objects.copying(self._objects)
         twin._admission.recheck()

@@ -3,6 +3,9 @@
 from uuid import UUID
 
 from kschedd.store.prototypes.generated import Generated
+from kschedd.store.store import Store
+from kschedd.values import run_steps
+from tests.store.manifests import pod
 
 
 def made(generated: Generated) -> list[str]:
@@ -44,3 +47,14 @@ def test_a_long_base_is_cut_so_that_the_name_has_63_characters() -> None:
 
 def test_a_uid_is_one_of_version_4() -> None:
     assert UUID(Generated(0, 0).uid("Pod")).version == 4
+
+
+def test_a_store_does_not_generate_the_uids_of_a_dump_again() -> None:
+    dumped, store, again = Store(seed=3), Store(seed=3), Store(seed=3)
+    pods = [dumped.create(pod(name)) for name in ("a", "b", "c")]
+    for each in (store, again):
+        run_steps(each.take_in(pods[1:]))
+    fork = store.fork()
+    new = [store.create(pod(name)).uid for name in ("x", "y", "z")]
+    assert new == [again.create(pod(name)).uid for name in ("x", "y", "z")]
+    assert not {each.uid for each in pods} & {*new, *(fork.create(pod(name)).uid for name in ("x", "y", "z"))}

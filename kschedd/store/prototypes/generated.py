@@ -2,15 +2,17 @@
 
 The values are random, but equal for the same seed, store version and sequence of calls, so that a run can be repeated.
 Events and Leases use a second random sequence, and dry runs a third, so that they do not change the names of other
-objects.
+objects. The UIDs of objects from another cluster also determine the values: a dump of a cluster with the same seed
+contains UIDs that this cluster would otherwise generate again.
 
 Owns the sequences.
 Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.
 """
 
 import random
-from collections.abc import Container, Generator
+from collections.abc import Container, Generator, Iterable
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import Final
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -21,16 +23,29 @@ _ASIDE: Final = frozenset(("Event", "Lease"))
 class Generated:
     def __init__(self, seed: int, version: int) -> None:
         self.seed = seed
+        self._others = ""  # a hash of the UIDs from other clusters
         self.begin_at(version)
 
     def begin_at(self, version: int) -> None:
         """Restart the sequences as in a store that starts with this version."""
-        self._random = random.Random(f"{self.seed}/{version}")
-        self._aside = random.Random(f"{self.seed}/{version}/aside")
-        self._tried = random.Random(f"{self.seed}/{version}/tried")
+        start = f"{self.seed}/{version}{self._others}"
+        self._random = random.Random(start)
+        self._aside = random.Random(f"{start}/aside")
+        self._tried = random.Random(f"{start}/tried")
+
+    def begin_beside(self, uids: Iterable[str], version: int) -> None:
+        """Restart the sequences after objects with these UIDs were stored, which another cluster generated."""
+        self._others = "/" + blake2b("".join([self._others, *uids]).encode(), digest_size=8).hexdigest()
+        self.begin_at(version)
+
+    def begin_as(self, other: "Generated", version: int) -> None:
+        """Restart the sequences as in a store that has the objects of the other store and starts with this version."""
+        self._others = other._others
+        self.begin_at(version)
 
     def go_on_as(self, other: "Generated") -> None:
         """Continue with the values that another instance would return next."""
+        self._others = other._others
         self._random.setstate(other._random.getstate())
         self._aside.setstate(other._aside.getstate())
         self._tried.setstate(other._tried.getstate())
