@@ -51,11 +51,14 @@ TESTED_BY: Final = {
     "framework/registry": "framework/test_interface framework/test_validating_admission scheduling/test_plugin_reload",
     "framework/status": "framework/test_guard framework/test_processes scheduling/test_verdicts",
     "framework/writes": "scheduling/test_driver",
-    "plugins/defaultbinder": "scheduling/test_driver",
-    "plugins/deferredpodscheduling": "scheduling/test_resizes",
+    "plugins/defaultbinder": "plugins/test_defaultbinder scheduling/test_driver",
+    "plugins/defaultpreemption": "plugins/test_defaultpreemption config/test_plugin_args",
+    "plugins/deferredpodscheduling": "plugins/test_deferredpodscheduling scheduling/test_resizes",
     "plugins/devices/dynamicresources": "plugins/test_dynamicresources plugins/test_dynamicresources_1_36",
+    "plugins/devices/dynamicresources_args": "config/test_plugin_args",
     "plugins/devices/dynamicresources_state": "plugins/test_dynamicresources_1_36 plugins/test_dynamicresources",
     "plugins/devices/dynamicresources_writes": "plugins/test_dynamicresources_1_36 plugins/test_dynamicresources",
+    "plugins/nodeaffinity_args": "plugins/test_node_filters config/test_plugin_args",
     "plugins/older/azuredisklimits": "plugins/test_older_plugins",
     "plugins/older/cinderlimits": "plugins/test_older_plugins",
     "plugins/older/ebslimits": "plugins/test_older_plugins",
@@ -67,7 +70,11 @@ TESTED_BY: Final = {
     "plugins/older/selectorspread": "plugins/test_older_plugins",
     "plugins/podgrouppodscount": "scheduling/test_pod_group_domains",
     "plugins/prioritysort": "queue/test_scheduling_queue",
+    "plugins/resources/noderesources_args": (
+        "config/test_plugin_args plugins/test_noderesources plugins/test_older_plugins"
+    ),
     "plugins/resources/noderesources_older": "plugins/test_older_plugins plugins/test_noderesources_of_1_18",
+    "plugins/topology/podtopologyspread_args": "plugins/test_podtopologyspread config/test_plugin_args",
     "plugins/topology/topologyplacementgenerator": "scheduling/test_pod_group_domains",
     "queue/backoff": "queue/test_scheduling_queue queue/test_groups",
     "queue/entry": "queue/test_scheduling_queue queue/test_groups",
@@ -77,10 +84,15 @@ TESTED_BY: Final = {
     "queue/snapshot": "queue/test_scheduling_queue queue/test_groups",
     "queue/unschedulable": "queue/test_scheduling_queue queue/test_groups queue/test_unschedulable",
     "scheduling/attempt/extended": "extenders/test_attempts scheduling/test_ties",
-    "scheduling/attempt/one_node": "scheduling/test_pod_groups_of_1_37 scheduling/test_pod_group_domains",
+    "scheduling/attempt/one_node": "scheduling/test_one_node",
     "scheduling/attempt/outcome": "scheduling/test_scheduler scheduling/test_stepping",
-    "scheduling/attempt/post_filtering": "scheduling/test_scheduler scheduling/test_pod_group_cycle",
-    "scheduling/attempt/pre_filtering": "scheduling/test_scheduler scheduling/test_resizes scheduling/test_stepping",
+    "scheduling/attempt/post_filtering": (
+        "scheduling/test_scheduler scheduling/test_resizes scheduling/test_metrics "
+        "scheduling/test_pod_group_cycle extenders/test_attempts"
+    ),
+    "scheduling/attempt/pre_filtering": (
+        "scheduling/test_scheduler scheduling/test_resizes scheduling/test_batch scheduling/test_stepping"
+    ),
     "scheduling/attempt/prepared": "scheduling/test_prepared scheduling/test_evaluation",
     "scheduling/attempt/resizing": "scheduling/test_resizes",
     "scheduling/attempt/ties": "scheduling/test_ties scheduling/test_stepping",

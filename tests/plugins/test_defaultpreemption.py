@@ -13,7 +13,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.loading.load import default_config
-from kschedd.config.versions.kube_versions import V1_34, V1_34_1, V1_36, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_34_1, V1_36, V1_37, KubernetesVersion
 from kschedd.framework.events import QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PostFilterResult
@@ -244,6 +244,26 @@ def test_a_condition_said_already_is_not_said_again() -> None:
     other = {**answer, "message": "other-scheduler: preempting"}
     post = preempt([node("n")], [pod("a", on="n", conditions=[other])], pod("p", 5))
     assert post.writes[0].patch["status"]["conditions"] == [answer]
+    false = {**answer, "status": "False"}
+    post = preempt([node("n")], [pod("a", on="n", conditions=[false])], pod("p", 5))
+    [condition] = post.writes[0].patch["status"]["conditions"]
+    assert "lastTransitionTime" not in condition, "the status changes now"
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        pytest.param(V1_36, "", id="1.36"),
+        pytest.param(
+            V1_37,
+            "preemption: found a potential placement for pod on node n, preempting 2 victims",
+            id="1.37-names-the-node-and-counts-the-victims",
+        ),
+    ],
+)
+def test_the_message_of_a_preemption(version: KubernetesVersion, message: str) -> None:
+    there = [pod("a", 0, 2, on="n"), pod("b", 0, 2, on="n")]
+    assert preempt([node("n")], there, pod("p", 5), version=version).status.message == message
 
 
 @pytest.mark.parametrize(

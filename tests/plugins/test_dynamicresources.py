@@ -42,6 +42,7 @@ from tests.devices.made import (
     slice_of,
     subrequest,
 )
+from tests.devices.test_allocator_1_37 import taint_rule
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 GPU_CLASS = class_raw("gpu", f'device.driver == "{DRIVER}"')
@@ -467,6 +468,29 @@ def test_unreserve_takes_a_written_reservation_back() -> None:
     assert world.claim("a").status["allocation"]
 
 
+def test_unreserve_takes_back_a_reservation_that_the_watch_has_not_shown_yet() -> None:
+    world = ScenarioCluster(claim("a"))
+    state = world.placed(pod("a"))
+    assert isinstance(world.plugin.pre_bind(state, pod("a"), "n1"), Plan)
+    plan = world.plugin.unreserve(state, pod("a"), "n1")
+    assert plan is not None
+    [write] = plan.writes
+    assert isinstance(write, Patch)
+    assert write.patch["status"] == {"reservedFor": None}
+
+
+def test_unreserve_writes_nothing_for_a_claim_that_was_not_reserved() -> None:
+    world = ScenarioCluster(claim("a"))
+    state = world.placed(pod("a"))
+    assert world.plugin.unreserve(state, pod("a"), "n1") is None
+    state = world.placed(pod("a"))
+    world.cluster.put(claim("a", status=allocated("g0", on_node="n1", reserved=("p", "q"))))
+    plan = world.plugin.unreserve(state, pod("a"), "n1")
+    assert plan is not None, "another attempt reserved it for the pod"
+    world.write(plan)
+    assert [entry["name"] for entry in world.claim("a").status["reservedFor"]] == ["q"]
+
+
 def test_pod_that_fits_nowhere_gives_back_its_own_claim() -> None:
     # It holds a device on n1, but its other claim can only be met on n2.
     held = claim("a", status=allocated("g0", on_node="n1", reserved=("p",)))
@@ -477,6 +501,7 @@ def test_pod_that_fits_nowhere_gives_back_its_own_claim() -> None:
     assert None not in world.verdicts(state, both)
     result = world.plugin.post_filter(state, both, world.cluster, None)
     assert result.status == refusal(Code.UNSCHEDULABLE, "deallocation of ResourceClaim completed")
+    assert [isinstance(write, Patch) and write.guarded for write in result.writes] == [True], "for this version only"
     world.write(result)
     assert not world.claim("a").status
     state, _ = world.start(both)
@@ -590,3 +615,15 @@ def test_name_of_a_made_claim_wakes_its_pod() -> None:
     assert after(waiting, waiting, served) is QUEUE
     assert after(waiting, waiting, waiting) is QUEUE_SKIP
     assert after(pod("c", name="q", template="t"), waiting, served) is QUEUE_SKIP
+
+
+def test_a_taint_rule_that_changes_devices_wakes_pods_by_1_37() -> None:
+    world = ScenarioCluster(rules=V1_37.default_rules)
+    [registered] = [one for one in world.plugin.events_to_register() if one.event.resource.value == "DeviceTaintRule"]
+    after = registered.hint
+    assert after is not None
+    rule, elsewhere = taint_rule("r", device="g0"), taint_rule("r", device="none")
+    assert after(pod("c"), None, rule) is QUEUE
+    assert after(pod("c"), rule, None) is QUEUE
+    assert after(pod("c"), None, elsewhere) is QUEUE_SKIP
+    assert after(pod("c"), rule, rule) is QUEUE_SKIP

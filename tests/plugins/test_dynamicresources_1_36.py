@@ -129,6 +129,7 @@ def test_a_claim_is_created_allocated_and_told_of_before_binding() -> None:
     exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
     assert create.raw["spec"] == {"devices": {"requests": [{**request, "exactly": exactly}]}}
     assert create.raw["metadata"]["annotations"] == {ANNOTATION: "true"}
+    assert not {"uid", "generateName"} & set(create.raw["metadata"]), "the API server chooses the uid"
     results = of_claim.patch["status"]["allocation"]["devices"]["results"]
     assert [result["device"] for result in results] == ["g0", "g1"]
     mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-0"}
@@ -166,6 +167,20 @@ def test_a_claim_of_an_earlier_attempt_is_deleted_first() -> None:
     result = on.plugin.post_filter(state, asking(), on.cluster, None)
     assert result.status.message == "deletion of ResourceClaim completed"
     assert [(type(write), write.name) for write in result.writes] == [(Delete, "stale")]
+
+
+def test_the_finalizer_of_a_claim_of_an_earlier_attempt_is_removed_with_the_claim() -> None:
+    stale = claim_raw("stale", exact("container-0-request-0"))
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+    finalizers = ["example.com/other", "resource.kubernetes.io/delete-protection"]
+    stale["metadata"] |= {"annotations": {ANNOTATION: "true"}, "ownerReferences": [owner], "finalizers": finalizers}
+    on = DeviceCluster(parse(stale))
+    state, _ = on.attempt(asking())
+    result = on.plugin.post_filter(state, asking(), on.cluster, None)
+    patch, delete = result.writes
+    assert isinstance(patch, MergePatch)
+    assert patch.patch["metadata"]["finalizers"] == ["example.com/other"]
+    assert isinstance(delete, Delete)
 
 
 def test_init_containers_use_the_devices_of_those_after_them() -> None:
@@ -247,7 +262,9 @@ def test_binding_waits_for_the_devices() -> None:
     assert failed is not None
     assert failed.message == 'claim c binding failed: reason=, message=""'
     on.cluster.put(attached())
-    on.handle.now_s = NOW_S + 600
+    on.handle.now_s = NOW_S - 40 + 600
+    assert plan.ready(on.cluster) is None, "600 s after the allocation it is not late yet"
+    on.handle.now_s += 1
     late = plan.ready(on.cluster)
     assert late is not None
     assert late.message == "claim c binding timeout"
@@ -297,3 +314,22 @@ def test_earlier_alternatives_score_more() -> None:
     raw = on.plugin.score_rows(state, pod("c"), table, rows)
     assert raw.tolist() == [7, 8]
     assert on.plugin.normalize(state, pod("c"), raw).tolist() == [87, 100]
+
+
+def test_the_scores_of_all_claims_are_added() -> None:
+    """Check requests with alternatives, plain requests, and claims that were allocated before the attempt."""
+    two = first_of("r", subrequest("a", "false"), subrequest("b"))
+    status: dict[str, Any] = allocated("g0", on_node="n1")
+    status["allocation"]["devices"]["results"][0]["request"] = "r/b"
+    on = DeviceCluster(
+        parse(claim_raw("old", two, exact("plain"), status=status)),
+        parse(claim_raw("unused", first_of("r", subrequest("a")), status={"allocation": {}})),
+        parse(claim_raw("new", exact("plain"), first_of("r", subrequest("a")))),
+        slice_of("n1", *(device(f"g{number}") for number in range(4))),
+    )
+    of = pod("old", "unused", "new")
+    state, answer = on.attempt(of)
+    assert reasons(answer)[0] is None
+    table = on.cluster.table
+    rows = np.array([table.row_of["n1"], table.row_of["n2"]])
+    assert on.plugin.score_rows(state, of, table, rows).tolist() == [7 + 8, 0]

@@ -11,6 +11,7 @@ from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_36
 from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.framework.writes import MergePatch
+from kschedd.plugins.resources.noderesourcesfit import NodeResourcesFit
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.gangs.cycle import WAITS_FOR_PREEMPTION, profile_fault
 from kschedd.scheduling.gangs.outcome import UNSCHEDULABLE, group_condition
@@ -156,6 +157,25 @@ def test_a_gang_that_preempts_waits_until_its_victims_are_gone() -> None:
     cluster.engine.run_to_rest()
     assert cluster.nodes() == {"a": "n", "b": "n"}
     assert cluster.condition() == ("True", "Scheduled", "")
+
+
+def test_an_error_of_one_pod_is_the_error_of_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    filter_rows = NodeResourcesFit.filter_rows
+
+    def fails(self: NodeResourcesFit, state: Any, pod: Pod, *args: Any) -> Any:
+        if pod.name == "b":
+            raise OverflowError("too much")
+        return filter_rows(self, state, pod, *args)
+
+    monkeypatch.setattr(NodeResourcesFit, "filter_rows", fails)
+    cluster = Cluster(node("n", "4"), group(3), pod("a"), pod("b"), pod("c"))
+    assert set(cluster.nodes().values()) == {""}
+    status, reason, message = cluster.condition()
+    assert (status, reason) == ("False", "SchedulerError")
+    assert message.startswith("failed to schedule other pod from a pod group: ")
+    assert "too much" in message
+    assert "too much" in cluster.reported("b")
+    assert cluster.engine.machine.cluster.assumed_pods() == []
 
 
 def test_pods_of_two_profiles_are_no_group() -> None:

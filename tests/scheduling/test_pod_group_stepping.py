@@ -144,6 +144,27 @@ def test_stopped_within_it_a_group_is_placed_as_it_would_be() -> None:
     assert placed(run) == placed(stepped) == {"a": "n", "b": "n"}
 
 
+def _operations(run: Popped) -> list[str]:
+    return [type(one).__name__ for one in run.driver.take_effects().queue]
+
+
+def test_permit_activates_pods_outside_the_trial_only() -> None:
+    run, stepped = Popped(), Popped()
+    activate = stepped.driver.machine.handle.activate
+    for each in (run, stepped):
+        each.driver.take_effects()
+    run.goes_on()
+    stepped.debugger.pause(NOW)
+    stepped.debugger.next()
+    stepped.goes_on()
+    stepped.debugger.next()
+    for _ in stepped.stops():
+        assert stepped.driver.machine.handle.activate is activate
+        stepped.debugger.next()
+    assert stepped.driver.machine.handle.activate is activate
+    assert _operations(stepped) == _operations(run)
+
+
 def test_a_group_of_which_not_all_fit_comes_to_nothing_after_stops_as_well() -> None:
     run = Popped(cpu="1")
     run.debugger.pause(NOW)

@@ -11,6 +11,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import config_from_raw
+from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.framework.interface import PostFilterResult, PreFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
@@ -40,7 +41,12 @@ def plugin(called: str, **methods: Callable[..., Any]) -> type[Any]:
     return type(called, (), {"name": called, **plain})
 
 
-def machine(*plugins: type[Any], nodes: Sequence[Node] = (node("a"), node("b")), **points: Any) -> SchedulingMachine:
+def machine(
+    *plugins: type[Any],
+    nodes: Sequence[Node] = (node("a"), node("b")),
+    version: KubernetesVersion = V1_34,
+    **points: Any,
+) -> SchedulingMachine:
     """Create a machine with the default profile and these plugins; `points` are as in a profile's `plugins`."""
     registry = Registry({each.name: each for each in plugins})
     enabled = {"multiPoint": {"enabled": [{"name": each.name} for each in plugins]}, **points}
@@ -50,7 +56,9 @@ def machine(*plugins: type[Any], nodes: Sequence[Node] = (node("a"), node("b")),
         "profiles": [{"plugins": enabled}],
     }
     made = SchedulingMachine(
-        config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}), registry=registry, choose=by_name
+        config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}, version=version),
+        registry=registry,
+        choose=by_name,
     )
     made.cluster.load(nodes)
     return made
@@ -263,6 +271,8 @@ def test_post_filter(
     assert result.message == f"0/2 nodes are available: 2 Insufficient cpu. {message}".rstrip()
     assert result.post_filter is not None
     assert len(result.post_filter.writes) == writes
+    if result.post_filter.status.code is not Code.SUCCESS:
+        assert result.post_filter.status.plugin == "P0", "the first plugin that rejected the pod"
 
 
 class Looks:
@@ -274,7 +284,8 @@ class Looks:
     def post_filter(self, state: Any, pod: Pod, cluster: Any, view: Any) -> PostFilterResult:
         names = cluster.table.names
         helped = sorted(names[row] for row in view.rows_with(Code.UNSCHEDULABLE).tolist())
-        self.seen.append((helped, [other.name for other in view.nominated_on("a")], view.code_on("gone")))
+        codes = [view.code_on(name) for name in ("a", "b", "gone")]
+        self.seen.append((helped, [other.name for other in view.nominated_on("a")], codes))
         return post(unschedulable("no"))
 
 
@@ -291,8 +302,43 @@ def test_post_filter_sees_who_is_nominated_and_a_second_look_sees_who_is_by_then
     assert isinstance(failed, FitError)
     again = made.schedulers["default-scheduler"].post_filters.reconsider(failed, {"a": (pod("second"),)})
     assert again.message == failed.message
-    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    assert Looks.seen == [(["a"], ["first"], code), (["a"], ["second"], code)]
+    for_good = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    codes = [Code.UNSCHEDULABLE, for_good, for_good]
+    assert Looks.seen == [(["a"], ["first"], codes), (["a"], ["second"], codes)]
+
+
+@pytest.mark.parametrize(("version", "nominated"), [(V1_34, None), (V1_36, "")])
+def test_without_post_filter_a_failed_attempt_clears_the_nomination_since_1_35(
+    version: KubernetesVersion, nominated: str | None
+) -> None:
+    made = machine(version=version, postFilter={"disabled": [{"name": "*"}]})
+    failed = attempt(made, pod(cpu="9"))
+    assert isinstance(failed, FitError)
+    assert (failed.post_filter, failed.nominated_node) == (None, nominated)
+    assert made.schedulers["default-scheduler"].post_filters.reconsider(failed, {}) is failed
+
+
+def test_an_exception_of_post_filter_is_an_error() -> None:
+    def fails(state: Any, pod: Pod, cluster: Any, view: Any) -> PostFilterResult:
+        raise OverflowError("too much")
+
+    made = machine(
+        plugin("Fails", post_filter=fails), postFilter={"disabled": [{"name": "*"}], "enabled": [{"name": "Fails"}]}
+    )
+    failed = attempt(made, pod(cpu="9"))
+    assert (failed.status.code, failed.post_filter) == (Code.ERROR, None)
+    assert "too much" in failed.message
+
+
+def test_an_attempt_without_nodes_and_an_internal_error_have_messages_of_their_own() -> None:
+    failed = attempt(machine(nodes=[]))
+    assert isinstance(failed, FitError)
+    assert failed.diagnosis.node_count == 0
+    assert failed.message == failed.status.message == "no nodes available to schedule pods"
+    one = attempt(machine(nodes=[node("a")]), pod(cpu="9"))
+    assert one.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    broken = attrs.evolve(one, status=error("broken"))
+    assert broken.message == "broken"
 
 
 def test_explaining_looks_at_every_node_and_moves_nothing() -> None:

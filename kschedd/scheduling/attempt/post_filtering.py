@@ -44,8 +44,7 @@ class FailedAttemptView:
     left: DryRun | None = None  # dry run as reduced by extenders
 
     def code_on(self, node_name: str) -> Code:
-        row = self.phase.cluster.table.row_of.get(node_name)
-        return self.verdicts.default_status.code if row is None else self.verdicts.code_on(row)
+        return self.verdicts.code_on(self.phase.cluster.table.row_of.get(node_name, -1))
 
     def rows_with(self, code: Code) -> Rows:
         return self.verdicts.rows_with(code)
