@@ -168,6 +168,11 @@ def required(**expression: Any) -> dict[str, Any]:
     return {"addedAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
 
 
+def field_of_node(**requirement: Any) -> dict[str, Any]:
+    term = {"matchFields": [{"key": "metadata.name", **requirement}]}
+    return {"addedAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+
+
 EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"
 
 
@@ -250,6 +255,23 @@ EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]
             {"addedAffinity": {PREFERRED: [{"weight": 1, "preference": {"matchFields": [{}]}}]}},
             f"addedAffinity.{PREFERRED}[0].preference.matchFields[0].key: required, but missing",
         ),
+        ("NodeAffinity", required(operator="NotIn"), f"{EXPRESSION}.values: the operator NotIn needs values"),
+        ("NodeAffinity", required(operator="Lt", values=["1", "2"]), f"{EXPRESSION}.values: the operator Lt needs"),
+        ("NodeAffinity", required(key="-a", operator="Exists"), f"{EXPRESSION}.key: name part must consist of"),
+        ("NodeAffinity", required(), f"{EXPRESSION}.operator: required, but missing"),
+        *(
+            (
+                "NodeAffinity",
+                field_of_node(**wrong),
+                f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchFields[0].{why}",
+            )
+            for wrong, why in (
+                ({"values": ["n"]}, "operator: required, but missing"),
+                ({"operator": "Exists", "values": ["n"]}, "operator: not one of the values"),
+                ({"operator": "In", "values": ["n", "m"]}, "values: a field needs exactly one value"),
+                ({"operator": "In"}, "values: a field needs exactly one value"),
+            )
+        ),
     ],
 )
 def test_refused(plugin: str, args: Any, refusal: str) -> None:
@@ -257,3 +279,46 @@ def test_refused(plugin: str, args: Any, refusal: str) -> None:
         args_of(plugin, args)
     error = refused.value.errors[0]
     assert f"{error.path}: {error.why}".startswith(f"$.profiles[0].pluginConfig[0].args.{refusal}")
+
+
+@pytest.mark.parametrize(
+    ("args", "gates", "refusal"),
+    [
+        pytest.param(
+            {"filterTimeout": "5s"},
+            {"DRASchedulerFilterTimeout": False},
+            "filterTimeout: the feature gate DRASchedulerFilterTimeout is off",
+            id="no-filter-timeout",
+        ),
+        pytest.param(
+            {"bindingTimeout": "5s"},
+            {"DRADeviceBindingConditions": False},
+            "bindingTimeout: the feature gate DRADeviceBindingConditions is off",
+            id="no-binding-timeout",
+        ),
+        pytest.param(
+            {"bindingTimeout": "5s"},
+            {},
+            "bindingTimeout: the feature gate DRADeviceBindingConditions is off",
+            id="alpha",
+        ),
+        pytest.param(
+            {"bindingTimeout": "999ms"},
+            {"DRADeviceBindingConditions": True},
+            "bindingTimeout: is too short",
+            id="binding-timeout-of-less-than-a-second",
+        ),
+    ],
+)
+def test_timeouts_of_dynamic_resources_need_their_gates(args: Any, gates: dict[str, bool], refusal: str) -> None:
+    with pytest.raises(ConfigErrors) as refused:
+        args_of("DynamicResources", args, **gates)
+    [error] = refused.value.errors
+    assert f"{error.path}: {error.why}".startswith(f"$.profiles[0].pluginConfig[0].args.{refusal}")
+
+
+def test_timeouts_of_dynamic_resources() -> None:
+    assert args_of("DynamicResources", {"filterTimeout": "0s"}) == DynamicResourcesArgs(0.0)
+    read = args_of("DynamicResources", {"bindingTimeout": "1s"}, DRADeviceBindingConditions=True)
+    assert read == DynamicResourcesArgs(10.0, 1.0)
+    assert args_of("DynamicResources", {}, DRASchedulerFilterTimeout=False) == DynamicResourcesArgs(10.0)

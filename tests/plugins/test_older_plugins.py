@@ -11,9 +11,11 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.in_tree import IN_TREE, OLDER, in_tree_class
-from kschedd.config.loading.load import default_config
+from kschedd.config.loading.load import config_from_raw, default_config
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import ActionType
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status
@@ -27,6 +29,7 @@ from kschedd.plugins.resources.noderesources_args import (
     RequestedToCapacityRatioPriorityArgs,
 )
 
+V1 = "kubescheduler.config.k8s.io/v1"
 ZONE = "topology.kubernetes.io/zone"
 MIB = 1 << 20
 
@@ -178,6 +181,48 @@ def test_node_label_scores_the_share_of_its_preferences() -> None:
     assert raw_scores("NodeLabel", NodeLabelArgs(), cluster, a_pod()) == [0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("args", "found"),
+    [
+        pytest.param(NodeLabelArgs(("disk",)), [True, True, False], id="present"),
+        pytest.param(NodeLabelArgs((), ("retiring",)), [True, False, True], id="absent"),
+        pytest.param(NodeLabelArgs(), [True, True, True], id="none"),
+    ],
+)
+def test_node_label_filters_by_either_list(args: NodeLabelArgs, found: list[bool]) -> None:
+    cluster = cluster_of(node("a", {"disk": "x"}), node("b", {"disk": "x", "retiring": "now"}), node("c"))
+    assert [status is None for status in verdicts("NodeLabel", args, cluster, a_pod())] == found
+
+
+@pytest.mark.parametrize("suffix", ["", "Preference"])
+def test_node_label_rejects_a_label_in_both_lists(suffix: str) -> None:
+    def config(absent: list[str]) -> Any:
+        args = {f"presentLabels{suffix}": ["a", "b"], f"absentLabels{suffix}": absent}
+        profile = {"pluginConfig": [{"name": "NodeLabel", "args": args}]}
+        return config_from_raw({"apiVersion": V1, "kind": "KubeSchedulerConfiguration", "profiles": [profile]})
+
+    config(["c"])
+    with pytest.raises(ConfigErrors, match=rf"absentLabels{suffix}.*is also in presentLabels{suffix}") as refused:
+        config(["c", "b"])
+    assert len(refused.value.errors) == 1
+
+
+def registered(name: str, args: Any) -> list[tuple[str, ActionType]]:
+    plugin = in_tree_class(name).from_args(args, Handle(SchedulerCache()))
+    return [(one.event.resource.value, one.event.action) for one in plugin.events_to_register()]
+
+
+def test_events_that_may_make_a_pod_schedulable_by_labels_and_services() -> None:
+    add, delete, update = ActionType.ADD, ActionType.DELETE, ActionType.UPDATE
+    of_node = ("Node", add | ActionType.UPDATE_NODE_LABEL)
+    assert registered("NodeLabel", NodeLabelArgs()) == [of_node]
+    assert registered("ServiceAffinity", ServiceAffinityArgs()) == [
+        ("Pod", add | ActionType.UPDATE_POD_LABEL | delete),
+        of_node,
+        ("Service", add | update | delete),
+    ]
+
+
 def avoiding(kind: str, uid: str) -> str:
     return json.dumps({"preferAvoidPods": [{"podSignature": {"podController": {"kind": kind, "uid": uid}}}]})
 
@@ -186,19 +231,24 @@ def avoiding(kind: str, uid: str) -> str:
     ("kind", "uid", "scores"),
     [
         pytest.param("ReplicaSet", "u1", [0, 100, 100], id="the-controller-that-is-named"),
+        pytest.param("ReplicationController", "u3", [100, 0, 100], id="a-replication-controller"),
         pytest.param("ReplicaSet", "u2", [100, 100, 100], id="another-one"),
         pytest.param("StatefulSet", "u1", [100, 100, 100], id="a-kind-that-cannot-be-named"),
     ],
 )
-def test_node_prefer_avoid_pods(kind: str, uid: str, scores: list[int]) -> None:
+@pytest.mark.parametrize("invalid", ["not JSON", "[]", "{}"])
+def test_node_prefer_avoid_pods(kind: str, uid: str, scores: list[int], invalid: str) -> None:
     cluster = cluster_of(
         node("a", annotations={ANNOTATION: avoiding("ReplicaSet", "u1")}),
-        node("b"),
-        node("c", annotations={ANNOTATION: "not JSON"}),
+        node("b", annotations={ANNOTATION: avoiding("ReplicationController", "u3")}),
+        node("c", annotations={ANNOTATION: invalid}),
     )
     owner = {"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": uid, "controller": True}
     pod = a_pod(metadata={"ownerReferences": [owner]})
     assert raw_scores("NodePreferAvoidPods", None, cluster, pod) == scores
+    plugin = in_tree_class("NodePreferAvoidPods").from_args(None, Handle(cluster))
+    assert plugin.constant_score(pod, cluster.table) == (100 if kind == "StatefulSet" else None)
+    assert plugin.constant_score(a_pod(), cluster.table) == 100
 
 
 # -- Services ----------------------------------------------------------------------------------------------------------
@@ -256,6 +306,38 @@ def test_service_affinity_keeps_a_service_together(placed: list[str], pod: dict[
     assert words(verdicts("ServiceAffinity", AFFINE, zoned(*placed), a_pod(**pod))) == found
 
 
+def test_service_affinity_follows_pods_that_are_added_and_removed_on_trial() -> None:
+    cluster, wanted = zoned("a1"), a_pod(labels=X)
+    plugin = in_tree_class("ServiceAffinity").from_args(AFFINE, Handle(cluster))
+    table, state = cluster.table, CycleState()
+    rows = np.array([table.row_of[one] for one in sorted(table.row_of)], dtype=np.int64)
+    assert plugin.idle_for(wanted) == ()
+    plugin.pre_filter(state, wanted, cluster)
+
+    def feasible() -> list[bool]:
+        codes = plugin.filter_rows(state, wanted, table, rows)
+        return [True] * len(rows) if codes is None else (codes == 0).tolist()
+
+    of_a, everywhere = [True, True, False, False], [True] * 4
+    here, elsewhere = NodeInfo(table, table.row_of["a1"]), NodeInfo(table, table.row_of["a2"])
+    assert feasible() == of_a
+    plugin.remove_pod(state, wanted, a_pod("other", labels={"app": "y"}), here)
+    assert feasible() == of_a, "a pod with other labels does not count"
+    plugin.remove_pod(state, wanted, a_pod("other", labels=X), here)
+    assert feasible() == everywhere
+    plugin.add_pod(state, wanted, a_pod("other", labels={**X, "more": "z"}), elsewhere)
+    assert feasible() == of_a
+    plugin.add_pod(state, wanted, a_pod("third", labels=X), elsewhere)
+    plugin.remove_pod(state, wanted, a_pod("third", labels=X), elsewhere)
+    assert feasible() == of_a, "one of the two pods is left"
+
+
+def test_service_affinity_reads_services_of_the_pods_namespace_only() -> None:
+    service = {**SERVICE, "metadata": {**SERVICE["metadata"], "namespace": "other"}}
+    cluster = cluster_of(node("a", {ZONE: "a"}), node("b", {ZONE: "b"}), raw_pod("p", "a", labels=X), service)
+    assert words(verdicts("ServiceAffinity", AFFINE, cluster, a_pod(labels=X))) == ["", ""]
+
+
 def test_service_affinity_spreads_over_the_values_of_a_label() -> None:
     args = ServiceAffinityArgs((), (ZONE,))
     raw, final = scored("ServiceAffinity", args, zoned("a1", "a2", "a2", "b1"), a_pod(labels=X))
@@ -307,9 +389,22 @@ def test_a_node_takes_so_many_volumes(plugin: str, source: str, field: str, most
     assert words(verdicts(plugin, None, roomy, one_more)) == ["", ""]
 
 
+def test_limits_are_idle_for_pods_without_volumes_and_registered_for_what_frees_or_adds_volumes() -> None:
+    plugin = in_tree_class("EBSLimits").from_args(None, Handle(SchedulerCache()))
+    assert plugin.idle_for(a_pod()) == ("filter",)
+    assert plugin.idle_for(a_pod(volumes=with_volumes(ebs("a")))) == ()
+    assert registered("EBSLimits", None) == [
+        ("Node", ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
+        ("Pod", ActionType.DELETE),
+        ("PersistentVolumeClaim", ActionType.ADD),
+        ("storage.k8s.io/CSINode", ActionType.ADD | ActionType.UPDATE),
+    ]
+
+
 @pytest.mark.usefixtures("_no_limit_set")
-def test_nitro_instances_take_25_ebs_volumes() -> None:
-    kind = {"node.kubernetes.io/instance-type": "m5.large"}
+@pytest.mark.parametrize("label", ["node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"])
+def test_nitro_instances_take_25_ebs_volumes(label: str) -> None:
+    kind = {label: "m5.large"}
     present = with_volumes(*(ebs(f"d{number}") for number in range(25)))
     cluster = cluster_of(node("a", kind), raw_pod("p", "a", volumes=present))
     assert words(verdicts("EBSLimits", None, cluster, a_pod(volumes=with_volumes(ebs("new"))))) == [EXCEEDED]
