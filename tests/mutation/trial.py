@@ -105,7 +105,7 @@ TESTED_BY: Final = {
     "scheduling/filtering/what_if_rows": "scheduling/test_preemption scheduling/test_candidates",
     "scheduling/gangs/counted": "scheduling/test_pod_groups_of_1_37 scheduling/test_pod_group_domains",
     "scheduling/gangs/cycle": "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping",
-    "scheduling/gangs/outcome": "scheduling/test_pod_group_cycle scheduling/test_pod_groups_of_1_37",
+    "scheduling/gangs/outcome": "scheduling/test_gang_outcome scheduling/test_pod_group_cycle",
     "scheduling/gangs/placing": "scheduling/test_pod_group_domains",
     "scheduling/gangs/preemption": "scheduling/test_pod_groups_of_1_37",
     "scheduling/loop": "scheduling/test_loop scheduling/test_loop_effects",

@@ -221,6 +221,24 @@ def test_a_fork_goes_on_as_the_cluster_does() -> None:
     assert state.nodes.names == ["n2", "n3"], "each has its own"
 
 
+def test_stored_results_are_saved_whole_and_read_from_older_recordings() -> None:
+    batches = Batches(SchedulerCache())
+    saved = {"cycle": 7, "states": {"p": ["s", ["n2", "n3"], [5, 9], 10.0, 7, "n1", {"Plugin": [1, 2]}, "n1"]}}
+    batches.restore(saved)
+    assert batches.saved() == saved
+    older = {"cycle": 7, "states": {"p": saved["states"]["p"][:6]}}
+    batches.restore(older)
+    assert batches.saved() == {"cycle": 7, "states": {"p": [*saved["states"]["p"][:6], {}, ""]}}
+
+
+def test_a_changed_configuration_ends_all_results() -> None:
+    batches = Batches(SchedulerCache(), 7)
+    batches.of("p").store(7, "s", "", "n1", SortedNodes(["n2"], [5]), 10.0)
+    assert not batches.of("p").why_unusable(8, "s", 10.5, nominated=False)
+    batches.forget()
+    assert batches.of("p").why_unusable(8, "s", 10.5, nominated=False)
+
+
 @pytest.mark.parametrize(
     ("cycle", "signature", "now_s", "why"),
     [

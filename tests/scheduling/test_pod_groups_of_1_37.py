@@ -1,6 +1,9 @@
 """Tests of PodGroups of 1.37, which are queued, placed, rejected, preempting and preempted as a whole."""
 
+import itertools
 from typing import Any
+
+import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import VirtualCluster
@@ -17,8 +20,9 @@ from kschedd.metrics.catalogue import (
     WORKLOAD_PREEMPTIONS,
     WORKLOAD_VICTIMS,
 )
-from kschedd.queue.entry import Move
+from kschedd.queue.entry import Move, QueuedPod
 from kschedd.queue.metrics import MoveMetrics, queue_metrics
+from kschedd.scheduling.gangs.counted import group_fault
 from kschedd.scheduling.profiles.metrics import SchedulingMetrics
 from tests.scheduling.test_metrics import shown
 
@@ -133,10 +137,65 @@ def test_a_filter_that_was_skipped_without_the_victims_stays_skipped_as_upstream
     assert cluster.condition()["message"].endswith("found a placement for podgroup, preempting 0 victims")
 
 
+def entry(name: str, **spec: Any) -> QueuedPod:
+    found = Pod.from_raw(pod(name, **spec))
+    return QueuedPod(found, found.key, 0)
+
+
+@pytest.mark.parametrize(
+    ("entries", "why"),
+    [
+        pytest.param([entry("a"), entry("b")], "", id="none"),
+        pytest.param(
+            [entry("a"), entry("b", schedulerName="other")],
+            '.spec.schedulerName set, got: "other" and "default-scheduler"',
+            id="two-schedulers",
+        ),
+        pytest.param(
+            [entry("a", priority=3)], "priority as the pod group's priority, got 3 and 0", id="another-priority"
+        ),
+        pytest.param(
+            [entry("a"), entry("b", preemptionPolicy="Never")],
+            "preemption policy, got Never and PreemptLowerPriority",
+            id="two-preemption-policies",
+        ),
+    ],
+)
+def test_why_pods_are_not_tried_as_one_group(entries: list[QueuedPod], why: str) -> None:
+    machine = Cluster(group(1), pod("there")).engine.driver.machine
+    text = f"all pods in a single pod group should have the same {why}" if why else ""
+    assert group_fault(machine, "default/gang", entries) == text
+    others = group_fault(machine, "default/gang", [entry("a", schedulerName="other")])
+    assert others.endswith('got: "default-scheduler" and "other"'), "pods that are scheduled already count as well"
+    assert group_fault(machine, "default/none", entries) == 'podgroup.scheduling.k8s.io "none" not found'
+
+
+def test_a_cycle_that_stopped_between_two_pods_goes_on_with_the_first_one_in_its_place() -> None:
+    plain, stepped = Cluster(), Cluster()
+    debugger = stepped.engine.driver.debugger
+    debugger.next()
+    stops = 0
+    for cluster in (plain, stepped):
+        for raw in (group(2), pod("a"), pod("b"), pod("c")):
+            cluster.engine.store.create(raw)
+        cluster.engine.run_until_idle()
+    while debugger.stop is not None:
+        stops += 1
+        debugger.next()
+        stepped.engine.run_until_idle()
+    debugger.resume()
+    for cluster in (plain, stepped):
+        cluster.engine.run_to_rest()
+    assert stops > 2
+    assert plain.nodes() == stepped.nodes()
+    assert sorted(plain.nodes().values()) == ["", "n", "n"]
+
+
 def test_its_cycles_and_its_preemption_are_counted() -> None:
     cluster = Cluster()
     machine = cluster.engine.driver.machine
-    machine.metrics = SchedulingMetrics(lambda: 0.0)
+    ticks = itertools.count()
+    machine.metrics = SchedulingMetrics(lambda: float(next(ticks)))
     machine.reconfigure(machine.config)
     whole = {"disruptionMode": {"all": {}}}
     cluster.add(group(2, "low", **whole), pod("low-1", "low"), pod("low-2", "low"))
@@ -145,15 +204,17 @@ def test_its_cycles_and_its_preemption_are_counted() -> None:
     found = shown(cluster.engine.driver)
     profile = "default-scheduler"
     assert found[POD_GROUP_ATTEMPTS.name] == {("scheduled", profile): 2, ("waiting_on_preemption", profile): 1}
-    assert found[POD_GROUP_ATTEMPT_DURATION.name] == {
-        ("scheduled", profile): (2, 0),
-        ("waiting_on_preemption", profile): (1, 0),
-    }
-    assert found[POD_GROUP_ALGORITHM_DURATION.name] == {(): (3, 0)}
+    durations = found[POD_GROUP_ATTEMPT_DURATION.name]
+    assert {labels: number for labels, (number, _) in durations.items()} == found[POD_GROUP_ATTEMPTS.name]
+    [(number, algorithm_s)] = found[POD_GROUP_ALGORITHM_DURATION.name].values()
+    assert number == 3
+    assert 3 <= algorithm_s < sum(seconds for _, seconds in durations.values())
     assert found[WORKLOAD_PREEMPTIONS.name] == {("Success",): 1}
     assert found[WORKLOAD_VICTIMS.name] == {(): (1, 2)}
     assert found[WORKLOAD_DISRUPTIONS.name] == {("podgroup",): (1, 1)}
-    assert found[PREEMPTION_EVALUATION.name] == {("podgroup", "Success"): (1, 0)}
+    [(labels, (number, seconds))] = found[PREEMPTION_EVALUATION.name].items()
+    assert (labels, number) == (("podgroup", "Success"), 1)
+    assert 1 <= seconds < durations["waiting_on_preemption", profile][1]
 
 
 def test_a_group_is_evicted_as_a_whole_if_its_disruption_mode_says_so() -> None:

@@ -26,6 +26,7 @@ from kschedd.scheduling.machine import SchedulingMachine
         pytest.param(15000, 0, 750, id="adaptive-never-under-5-percent"),
         pytest.param(5000, 1, 100, id="one-percent-is-still-a-hundred"),
         pytest.param(5000, 100, 5000, id="all-of-them"),
+        pytest.param(5000, 101, 5000, id="never-more-than-there-are"),
     ],
 )
 def test_how_many_feasible_nodes_end_the_search(nodes: int, percentage: int, wanted: int) -> None:
@@ -95,6 +96,14 @@ def test_nodes_that_do_not_fit_are_passed_and_count_as_visited() -> None:
     first = visited(made, "p1")
     assert len(first) == 204  # 102 feasible nodes, and the cordoned nodes between them
     assert visited(made, "p2")[0] == "n204"
+
+
+def test_the_search_ends_at_the_last_feasible_node_if_exactly_enough_are_feasible() -> None:
+    feasible = {*range(9), *range(20, 111)}
+    made = machine(*(node(f"n{n:03}", unschedulable=n not in feasible) for n in range(150)), percentage=67)
+    for name in ("p1", "p2", "p3"):  # the later ones use cached results
+        made.start.index = 10
+        assert visited(made, name) == [f"n{n % 150:03}" for n in range(10, 150 + 9)]
 
 
 def test_a_nominated_node_that_prefilter_leaves_out_is_asked_all_the_same() -> None:
