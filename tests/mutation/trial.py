@@ -52,7 +52,9 @@ TESTED_BY: Final = {
     "framework/status": "framework/test_guard framework/test_processes scheduling/test_verdicts",
     "framework/writes": "scheduling/test_driver",
     "plugins/defaultbinder": "plugins/test_defaultbinder scheduling/test_driver",
+    "plugins/defaultpreemption": "plugins/test_defaultpreemption config/test_plugin_args",
     "plugins/deferredpodscheduling": "plugins/test_deferredpodscheduling scheduling/test_resizes",
+    "plugins/devices/dynamicresources": "plugins/test_dynamicresources plugins/test_dynamicresources_1_36",
     "plugins/devices/dynamicresources_args": "config/test_plugin_args",
     "plugins/devices/dynamicresources_state": "plugins/test_dynamicresources_1_36 plugins/test_dynamicresources",
     "plugins/devices/dynamicresources_writes": "plugins/test_dynamicresources_1_36 plugins/test_dynamicresources",
@@ -87,6 +89,13 @@ TESTED_BY: Final = {
     "scheduling/attempt/extended": "extenders/test_attempts scheduling/test_ties",
     "scheduling/attempt/one_node": "scheduling/test_one_node",
     "scheduling/attempt/outcome": "scheduling/test_scheduler scheduling/test_stepping",
+    "scheduling/attempt/post_filtering": (
+        "scheduling/test_scheduler scheduling/test_resizes scheduling/test_metrics "
+        "scheduling/test_pod_group_cycle extenders/test_attempts"
+    ),
+    "scheduling/attempt/pre_filtering": (
+        "scheduling/test_scheduler scheduling/test_resizes scheduling/test_batch scheduling/test_stepping"
+    ),
     "scheduling/attempt/prepared": "scheduling/test_prepared scheduling/test_evaluation",
     "scheduling/attempt/resizing": "scheduling/test_resizes",
     "scheduling/attempt/ties": "scheduling/test_ties scheduling/test_stepping",

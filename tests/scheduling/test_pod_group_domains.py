@@ -8,7 +8,10 @@ from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.loading.load import config_from_raw
 from kschedd.config.versions.kube_versions import V1_37
+from kschedd.framework.status import Status, error
 from kschedd.metrics.catalogue import GENERATED_PLACEMENTS, PLACEMENT_EVALUATION_DURATION, PLACEMENT_EVALUATIONS
+from kschedd.plugins.podgrouppodscount import PodGroupPodsCount
+from kschedd.plugins.resources.noderesourcesfit import NodeResourcesFit
 from kschedd.scheduling.profiles.metrics import SchedulingMetrics
 from tests.scheduling.test_metrics import shown
 from tests.scheduling.test_pod_groups_of_1_37 import HIGH, group, pod
@@ -82,6 +85,51 @@ def test_a_weight_changes_the_choice() -> None:
     assert set(cluster.nodes().values()) == {"a1", ""}
 
 
+def _scoring(monkeypatch: pytest.MonkeyPatch, plugin: type[Any], scores: list[int] | Status) -> None:
+    monkeypatch.setattr(plugin, "score_placements", lambda self, group, placements, table: scores)
+
+
+def test_scores_are_multiplied_by_their_weights_and_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    _scoring(monkeypatch, NodeResourcesFit, [10, 11])
+    _scoring(monkeypatch, PodGroupPodsCount, [100, 0])
+    chosen = []
+    for weight in (1, 200):
+        plugins = {"placementScore": {"enabled": [{"name": "NodeResourcesFit", "weight": weight}]}}
+        cluster = Cluster(node("a1", "a", 2), node("b1", "b", 2), plugins=plugins)
+        cluster.add(group(2, **IN_ZONE), pod("p"), pod("q"))
+        chosen += set(cluster.nodes().values())
+    assert chosen == ["a1", "b1"]
+
+
+def test_an_error_of_a_placements_score_is_the_error_of_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    _scoring(monkeypatch, PodGroupPodsCount, error("no idea"))
+    cluster = Cluster(node("a1", "a", 2), node("b1", "b", 2))
+    cluster.add(group(2, **IN_ZONE), pod("p"), pod("q"))
+    assert set(cluster.nodes().values()) == {""}
+    assert cluster.message() == 'running PlacementScore plugins: plugin "PodGroupPodsCount" failed with: no idea'
+
+
+def test_an_error_in_one_placement_ends_the_trials_uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
+    filter_rows = NodeResourcesFit.filter_rows
+
+    def fails(self: NodeResourcesFit, state: Any, pod: Pod, *args: Any) -> Any:
+        if pod.name == "q":
+            raise OverflowError("too much")
+        return filter_rows(self, state, pod, *args)
+
+    monkeypatch.setattr(NodeResourcesFit, "filter_rows", fails)
+    cluster = Cluster(node("a1", "a", 2), node("b1", "b", 2))
+    machine = cluster.engine.driver.machine
+    machine.metrics = SchedulingMetrics(lambda: 0.0)
+    machine.reconfigure(machine.config)
+    for raw in (group(2, **IN_ZONE), pod("p"), pod("q")):
+        cluster.engine.store.create(raw)
+    cluster.engine.run_until_idle()
+    assert set(cluster.nodes().values()) == {""}
+    assert "too much" in cluster.message()
+    assert not shown(cluster.engine.driver).get(PLACEMENT_EVALUATIONS.name)
+
+
 def test_without_the_generator_all_nodes_are_one_placement() -> None:
     plugins = {"placementGenerate": {"disabled": [{"name": "*"}]}}
     cluster = Cluster(node("a1", "a", 1), node("b1", "b", 1), plugins=plugins)
@@ -138,12 +186,12 @@ def test_a_group_preempts_in_one_domain() -> None:
 
 
 def test_the_trials_are_counted() -> None:
-    cluster = Cluster(node("a1", "a", 1), node("b1", "b", 2))
+    cluster = Cluster(node("a1", "a", 1), node("b1", "b", 2), node("c1", "c", 2))
     machine = cluster.engine.driver.machine
     machine.metrics = SchedulingMetrics(lambda: 0.0)
     machine.reconfigure(machine.config)
     cluster.add(group(2, **IN_ZONE), pod("p"), pod("q"))
     found, profile = shown(cluster.engine.driver), "default-scheduler"
-    assert found[GENERATED_PLACEMENTS.name] == {(profile,): 2}
-    assert found[PLACEMENT_EVALUATIONS.name] == {("feasible", profile): 1, ("infeasible", profile): 1}
-    assert found[PLACEMENT_EVALUATION_DURATION.name] == {("feasible", profile): (1, 0), ("infeasible", profile): (1, 0)}
+    assert found[GENERATED_PLACEMENTS.name] == {(profile,): 3}
+    assert found[PLACEMENT_EVALUATIONS.name] == {("feasible", profile): 2, ("infeasible", profile): 1}
+    assert found[PLACEMENT_EVALUATION_DURATION.name] == {("feasible", profile): (2, 0), ("infeasible", profile): (1, 0)}
