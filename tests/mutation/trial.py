@@ -87,6 +87,10 @@ TESTED_BY: Final = {
     "queue/snapshot": "queue/test_scheduling_queue queue/test_groups",
     "queue/unschedulable": "queue/test_scheduling_queue queue/test_groups queue/test_unschedulable",
     "scheduling/attempt/extended": "extenders/test_attempts scheduling/test_ties",
+    "scheduling/attempt/node_search": (
+        "scheduling/test_search scheduling/test_preemption scheduling/test_prepared "
+        "scheduling/test_stepping scheduling/test_runs"
+    ),
     "scheduling/attempt/one_node": "scheduling/test_one_node",
     "scheduling/attempt/outcome": "scheduling/test_scheduler scheduling/test_stepping",
     "scheduling/attempt/post_filtering": (
@@ -97,12 +101,28 @@ TESTED_BY: Final = {
         "scheduling/test_scheduler scheduling/test_resizes scheduling/test_batch scheduling/test_stepping"
     ),
     "scheduling/attempt/prepared": "scheduling/test_prepared scheduling/test_evaluation",
+    "scheduling/attempt/ranking": (
+        "scheduling/test_scheduler scheduling/test_nominated_node scheduling/test_faults scheduling/test_batch"
+    ),
     "scheduling/attempt/resizing": "scheduling/test_resizes",
+    "scheduling/attempt/scheduler": (
+        "scheduling/test_scheduler scheduling/test_batch scheduling/test_runs scheduling/test_stepping"
+    ),
     "scheduling/attempt/ties": "scheduling/test_ties scheduling/test_stepping",
     "scheduling/attempt_records": "scheduling/test_driver scheduling/test_metrics",
+    "scheduling/attempts": (
+        "scheduling/test_driver scheduling/test_forked_bindings scheduling/test_loop scheduling/test_stepping"
+    ),
+    "scheduling/binding/cycle": (
+        "scheduling/test_driver scheduling/test_forked_bindings scheduling/test_preempted_in_memory"
+    ),
     "scheduling/binding/pre_bind": "scheduling/test_driver scheduling/test_preempted_in_memory",
     "scheduling/binding/steps": "scheduling/test_driver scheduling/test_loop scheduling/test_loop_effects",
     "scheduling/binding/waiting": "scheduling/test_driver scheduling/test_faults scheduling/test_preempted_in_memory",
+    "scheduling/binding_cycles": (
+        "scheduling/test_driver scheduling/test_deleted_while_bound scheduling/test_forked_bindings "
+        "scheduling/test_loop_effects"
+    ),
     "scheduling/completion": "scheduling/test_driver scheduling/test_pod_group_changes scheduling/test_runs",
     "scheduling/debug/breakpoints": "scheduling/test_debugger scheduling/test_pod_group_stepping",
     "scheduling/debug/debugger": "scheduling/test_debugger scheduling/test_pod_group_stepping scheduling/test_stepping",
@@ -111,14 +131,33 @@ TESTED_BY: Final = {
     "scheduling/effects": "scheduling/test_driver",
     "scheduling/failure_handler": "scheduling/test_driver scheduling/test_loop scheduling/test_preempted_in_memory",
     "scheduling/filtering/filters": "scheduling/test_nominations scheduling/test_preemption scheduling/test_stepping",
+    "scheduling/filtering/node_local_plugins": (
+        "scheduling/test_scheduler scheduling/test_faults scheduling/test_evaluation"
+    ),
+    "scheduling/filtering/nominated_pods": (
+        "scheduling/test_nominated_node scheduling/test_nominations scheduling/test_preemption"
+    ),
     "scheduling/filtering/what_if_rows": "scheduling/test_preemption scheduling/test_candidates",
     "scheduling/gangs/counted": "scheduling/test_pod_groups_of_1_37 scheduling/test_pod_group_domains",
     "scheduling/gangs/cycle": "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping",
     "scheduling/gangs/outcome": "scheduling/test_gang_outcome scheduling/test_pod_group_cycle",
     "scheduling/gangs/placing": "scheduling/test_pod_group_domains",
     "scheduling/gangs/preemption": "scheduling/test_pod_groups_of_1_37",
+    "scheduling/gangs/trial": (
+        "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping scheduling/test_pod_groups_of_1_37"
+    ),
+    "scheduling/group_cycles": (
+        "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping scheduling/test_pod_groups_of_1_37"
+    ),
     "scheduling/loop": "scheduling/test_loop scheduling/test_loop_effects",
+    "scheduling/machine": (
+        "scheduling/test_scheduler scheduling/test_object_faults scheduling/test_pod_group_cycle "
+        "scheduling/test_resizes"
+    ),
     "scheduling/nominations/counted": "scheduling/test_nominations scheduling/test_candidates",
+    "scheduling/nominations/pending": (
+        "scheduling/test_driver scheduling/test_object_faults scheduling/test_reconfigure"
+    ),
     "scheduling/observer": "scheduling/test_driver scheduling/test_observed_batches scheduling/test_resizes",
     "scheduling/popped": "scheduling/test_driver scheduling/test_pod_group_stepping",
     "scheduling/preemption/candidates": "scheduling/test_candidates scheduling/test_pod_groups_of_1_37",
