@@ -142,9 +142,9 @@ TESTED_BY: Final = {
     "scheduling/gangs/cycle": "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping",
     "scheduling/gangs/outcome": "scheduling/test_gang_outcome scheduling/test_pod_group_cycle",
     "scheduling/gangs/placing": "scheduling/test_pod_group_domains",
-    "scheduling/gangs/preemption": "scheduling/test_pod_groups_of_1_37",
+    "scheduling/gangs/preemption": "scheduling/test_pod_groups_of_1_37 scheduling/test_pod_group_domains",
     "scheduling/gangs/trial": (
-        "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping scheduling/test_pod_groups_of_1_37"
+        "scheduling/test_member_trial scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping"
     ),
     "scheduling/group_cycles": (
         "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping scheduling/test_pod_groups_of_1_37"

@@ -124,6 +124,28 @@ def test_it_preempts_as_a_whole() -> None:
     assert cluster.nodes() == {"a": "n", "b": "n"}
 
 
+def test_the_message_of_a_group_for_which_no_preemption_helps() -> None:
+    high = {"priorityClassName": "high"}
+    few = "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"
+    cluster = Cluster(group(3), pod("a"), pod("b"), pod("c"))
+    nobody = "pod group preemption: No preemption victims found for incoming preemptor"
+    assert cluster.condition()["message"] == f"{few}, {nobody}"
+    cluster = Cluster(pod("low", ""), group(3, **high), *(pod(name, **high) for name in "abc"))
+    claims = "deallocation and deletion of ResourceClaims completed"
+    assert cluster.condition()["message"].endswith(f", {claims}, pod group preemption: {few}")
+    assert cluster.nodes()["low"] == "n"
+
+
+def test_a_group_whose_pods_pre_filter_rejects_fails_by_dynamic_resources() -> None:
+    both = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in "xy"]
+    terms = {"nodeSelectorTerms": [{"matchFields": both}]}
+    nowhere = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+    cluster = Cluster(group(2), pod("a", **nowhere), pod("b", **nowhere))
+    condition = cluster.condition()
+    assert condition["reason"] == "SchedulerError"
+    assert condition["message"] == 'error in "DynamicResources" PodGroupPostFilter plugins: not found'
+
+
 def test_a_filter_that_was_skipped_without_the_victims_stays_skipped_as_upstream() -> None:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
     alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
