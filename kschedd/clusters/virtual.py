@@ -122,13 +122,18 @@ class ClockAtHand:
 
 @attrs.frozen(eq=False)
 class TimeAtHand:
+    _engine: Engine
+
     async def set_speed(self, speed: float) -> None:
         if speed:
             raise RpcError("invalid", "this cluster has virtual time, which does not run by itself")
 
     def move_to(self, at_s: float) -> bool:
-        """Return False: the caller moves the time of this cluster."""
-        return False
+        """Move the time forward to `at_s` at once; return whether it was earlier."""
+        if self._engine.now >= at_s:
+            return False
+        self._engine.move_to(at_s)
+        return True
 
     async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Never:
         raise _no_streams()
@@ -212,7 +217,7 @@ class VirtualCluster(OwnersAtHand):
         self.log = AtHand(log)
         engine = self.engine  # a reference to the engine only, because the cluster refers to the clock
         self.clock = ClockAtHand(lambda: engine.now, engine.next_moment)
-        self.time, self.stops = TimeAtHand(), StopsAtHand()
+        self.time, self.stops = TimeAtHand(self.engine), StopsAtHand()
         self.journal: Path | None = None
         self.epoch = "virtual"
         if resumed is None:

@@ -372,6 +372,17 @@ def test_load_and_save_are_verbs(name: str, tmp_path: Path, scenario: Any) -> No
     assert "error" not in again
 
 
+def test_the_time_of_a_scenario_moves_to_the_latest_time_in_the_dump(tmp_path: Path, scenario: Any) -> None:
+    bound = pod("a", 2, "n1")
+    bound["metadata"]["creationTimestamp"] = "2031-05-01T10:00:00Z"
+    source = tmp_path / "dump.json"
+    source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("n1", 1), bound]}))
+    assert "the cluster's time moved to 2031-05-01T10:00:00Z" in scenario.do(f"load {source}", "")
+    assert scenario.do("rest", "") == "+0s at rest\n"
+    scenario.do("advance 1m", "")
+    assert "time moved" not in scenario.do(f"load {source}", "")
+
+
 @pytest.mark.parametrize("text", ["", "null", "[]", '{"apiVersion": "v1", "kind": "List", "items": []}', '{"a": 1}'])
 def test_what_has_no_object_is_said_to_have_none(text: str, tmp_path: Path, scenario: Any) -> None:
     source = tmp_path / "dump.json"
