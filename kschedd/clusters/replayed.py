@@ -34,7 +34,7 @@ from kschedd.service.errors import RpcError
 from kschedd.service.table import Call, Method
 from kschedd.simulation.replay.objects import ReplayedObjects
 from kschedd.simulation.replay.player import Player
-from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.store.cluster_api import Bell, ClusterReader, ClusterWriter
 from kschedd.values import run_steps
 
 T = TypeVar("T")
@@ -90,7 +90,9 @@ class _ReplayStore:
     async def condition(self) -> KscheddError | None:
         return PastError("write")
 
-    async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Never:
+    async def watch(
+        self, kinds: Iterable[str] | None = None, since_version: int | None = None, *, bell: Bell | None = None
+    ) -> Never:
         raise RpcError("invalid", "a replay has no watches: read again after `advance`, `debug until` or `debug step`")
 
 

@@ -50,7 +50,7 @@ from kschedd.service.table import Call, Large, Method, StreamProducer, find_meth
 from kschedd.service.turns import Uninterrupted
 from kschedd.service.workers import AtOnce
 from kschedd.simulation.engine import EPOCH, Engine, LoggedAttempt
-from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.store.cluster_api import Bell, ClusterReader, ClusterWriter
 from kschedd.values import run_steps
 
 S = TypeVar("S")
@@ -102,7 +102,9 @@ class StoreAtHand:
     async def condition(self) -> KscheddError | None:
         return None
 
-    async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Never:
+    async def watch(
+        self, kinds: Iterable[str] | None = None, since_version: int | None = None, *, bell: Bell | None = None
+    ) -> Never:
         raise _no_streams()
 
 

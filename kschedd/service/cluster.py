@@ -22,7 +22,7 @@ from kschedd.recording.recorder import RecordingState
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.simulation.engine import Engine
-from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
+from kschedd.store.cluster_api import Bell, ClusterReader, ClusterWatch, ClusterWriter
 
 T = TypeVar("T")
 S_co = TypeVar("S_co", covariant=True)
@@ -58,7 +58,9 @@ class Objects(Protocol):
 
     async def create(self, raw: Mapping[str, Any]) -> Object: ...
 
-    async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> ClusterWatch: ...
+    async def watch(
+        self, kinds: Iterable[str] | None = None, since_version: int | None = None, *, bell: Bell | None = None
+    ) -> ClusterWatch: ...
 
 
 class ClusterClock(Protocol):

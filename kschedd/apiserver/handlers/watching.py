@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 import trio
 
+from kschedd.actors.mailbox import Doorbell
 from kschedd.api.objects import Raw
 from kschedd.api.selecting.selector_text import FieldSelector, FieldSelectorRequirement
 from kschedd.apiserver.catalogue.skeletons import skeleton
@@ -29,6 +30,7 @@ from kschedd.apiserver.watch_groups import Member, WatchGroup
 from kschedd.http.body_sender import BodySender
 from kschedd.http.protocol import chunk
 from kschedd.http.server import HttpResponse, Send
+from kschedd.service.operations.recorded_events import EVENT, changes_of_scheduler
 from kschedd.service.operations.watching import MOST_BEHIND, Change, Watching, watch_objects
 from kschedd.store.errors import Gone
 from kschedd.store.objects.log import ADDED, WatchEvent
@@ -55,14 +57,18 @@ async def watch(face: FaceServices, call: ApiCall) -> HttpResponse:
         options = attrs.evolve(options, fields=FieldSelector((*own, named)))
     form = wanted_form(call.headers.get("accept", ""), single=True)
     headers = (("Content-Type", "application/json"), ("Cache-Control", "no-cache, private"))
+    recorded, bell = None, Doorbell()
+    if request.kind == EVENT:
+        recorded = await face.cluster.log.query(lambda log: log.events.number)
+    request = attrs.evolve(request, reading=options)
     try:
-        watching = await watch_objects(
-            face.cluster, attrs.evolve(request, reading=options), face.shares.turns, call.client
-        )
+        watching = await watch_objects(face.cluster, request, face.shares.turns, call.client, bell)
     except Gone as gone:
         refused = _expired(gone)
         return HttpResponse(200, headers, stream=lambda send: send(refused))
-    return HttpResponse(200, headers, stream=_Streaming(face, call, watching, form).run)
+    if recorded is not None:
+        await face.cluster.log.query(lambda log: log.subscribers.add(bell))
+    return HttpResponse(200, headers, stream=_Streaming(face, call, watching, form, recorded).run)
 
 
 def _expired(gone: Gone) -> bytes:
@@ -79,7 +85,9 @@ async def _send_piece(send: Send, piece: Piece) -> None:
 class _Streaming:
     """A watch of one client."""
 
-    def __init__(self, face: FaceServices, call: ApiCall, watching: Watching, form: Form) -> None:
+    def __init__(
+        self, face: FaceServices, call: ApiCall, watching: Watching, form: Form, recorded: int | None = None
+    ) -> None:
         self._face = face
         self._api_call = call
         self._watching = watching
@@ -87,6 +95,7 @@ class _Streaming:
         self._options = watching.request.reading
         self._resource = call.target.resource
         self._form = form
+        self._recorded = recorded  # number of the scheduler's last Event that was sent; None: they are not sent
         self._columns = table_columns(self._resource) if form.shape == "Table" else None
         self._headers_due = True
         self._group: WatchGroup | None = None
@@ -123,6 +132,8 @@ class _Streaming:
         bookmarks = iter(self._bookmark_times(began, ends))
         bookmark = next(bookmarks)
         while trio.current_time() < ends:
+            if self._recorded is not None:
+                self._recorded = await self._send_recorded(self._recorded, send)
             if self._member is None and not await self._catch_up(send, ends):
                 return
             if self._member is not None:
@@ -153,6 +164,14 @@ class _Streaming:
             return self._group.version_of(self._member)
         return self._watch.version
 
+    async def _send_recorded(self, number: int, send: Send) -> int:
+        """Send the scheduler's Events after this number. Return the number of the last one."""
+        version = max(self._version, self._watching.after)
+        number, events = await changes_of_scheduler(self._face.cluster, number, version)
+        for piece in self._pieces(self._watching.selected(events)):
+            await _send_piece(send, piece)
+        return number
+
     async def _catch_up(self, send: Send, ends: float) -> bool:
         """Send the changes so far, and then join equal watches. Return False if the watch has ended."""
         watch = self._watch
@@ -165,12 +184,18 @@ class _Streaming:
                 await send(_expired(gone))
                 return False
             sent = False
-            for piece in self._pieces(change for event in taken if (change := self._watching.change(event))):
+            for piece in self._pieces(change for event in taken for change in self._watching.changes(event)):
                 await _send_piece(send, piece)
                 sent = True
             if not sent:
                 await trio.lowlevel.checkpoint()
-        if watch.version >= self._watching.after and not (self._columns is not None and self._headers_due):
+        # a watch of Events stays alone, because it also sends Events that are not in the log of writes
+        alone = self._recorded is not None
+        if (
+            not alone
+            and watch.version >= self._watching.after
+            and not (self._columns is not None and self._headers_due)
+        ):
             joined = self._face.groups.join(self._key, watch, self._lines, send)
             if joined is not None:
                 self._group, self._member = joined
@@ -219,8 +244,7 @@ class _Streaming:
             yield math.inf
 
     def _lines(self, event: WatchEvent) -> Iterator[bytes]:
-        change = self._watching.change(event)
-        if change is not None:
+        for change in self._watching.changes(event):
             yield b"".join(self._parts(*change))
 
     def _pieces(self, changes: Iterable[Change]) -> Iterator[Piece]:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from kschedd.api.container_ids import image_id, image_reference
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.simulation.annotations import PodSettings
@@ -191,7 +192,7 @@ class ContainerRun:
         entry: dict[str, Any] = {
             "name": self.name,
             "image": self.image,
-            "imageID": "",
+            "imageID": image_id(self.image) if self.ran else "",
             "ready": self.finished_well if self.role == "init" else self.ready and self.role != "ephemeral",
             "started": running and self.role != "init",
             "restartCount": self.restarts,
@@ -289,22 +290,11 @@ def containers_of(pod: Pod, settings: PodSettings) -> list[ContainerRun]:
 
 def pull_failure(image: str) -> str:
     """Return the error of containerd for an image that does not exist."""
-    reference = _reference(image)
+    reference = image_reference(image)
     return (
         f'rpc error: code = NotFound desc = failed to pull and unpack image "{reference}": failed to resolve reference '
         f'"{reference}": {reference}: not found'
     )
-
-
-def _reference(image: str) -> str:
-    """Return the image with its registry and tag."""
-    registry, slash, _ = image.partition("/")
-    if not slash:
-        image = f"docker.io/library/{image}"
-    elif "." not in registry and ":" not in registry and registry != "localhost":
-        image = f"docker.io/{image}"
-    last = image.rpartition("/")[2]
-    return image if ":" in last or "@" in last else f"{image}:latest"
 
 
 def _killed_after_s(container: Raw) -> float:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from kschedd.api.conditions import condition, with_condition
+from kschedd.api.container_ids import image_id
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod, PodSpec
@@ -33,7 +34,7 @@ def _container_statuses(spec: PodSpec, at: str) -> list[Raw]:
         {
             "name": container.get("name", ""),
             "image": container.get("image", ""),
-            "imageID": "",
+            "imageID": image_id(container.get("image", "")),
             "ready": True,
             "started": True,
             "restartCount": 0,

@@ -1,6 +1,6 @@
 """Methods for events: the scheduler's events in memory, and the Event objects that controllers write."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -19,8 +19,8 @@ from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import EventAnswer, EventsAnswer, EventsWatchAnswer, WatchedEvent
 from kschedd.service.objects.parameters import SPACES
 from kschedd.service.operations.authorizing import authorize_read
-from kschedd.service.operations.kubelet_events import kubelet_events
-from kschedd.service.operations.recorded_events import EVENT, key_of
+from kschedd.service.operations.kubelet_events import events_of, reported
+from kschedd.service.operations.recorded_events import EVENT, present_events
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, Stream, method
 from kschedd.store.cluster_api import ClusterReader
@@ -48,15 +48,18 @@ class EventMethods(Methods):
         await authorize_read(self._cluster, call, "list", BY_NAME[EVENT], namespace or "")
         kind, name = _about(call["for"])
 
-        found = await self._cluster.store.do(lambda store: _found(store, namespace, kind, name))
-
-        def latest(log: Log) -> tuple[list[EventSeries], list[EventAnswer], int, str]:
+        def latest(log: Log) -> tuple[list[EventSeries], int, str]:
             events = log.events
             series = events.latest(namespace, name, limit) if kind in (None, "Pod") else []
-            present = [each for each in found if not events.is_deleted(key_of(each))]
-            return series, list(map(_event, present)), events.number, events.instance
+            return series, events.number, events.instance
 
-        series, stored, number, instance = await self._cluster.log.query(latest)
+        series, number, instance = await self._cluster.log.query(latest)
+        stored = await self._cluster.store.do(lambda store: _stored(store, namespace, kind, name))
+        if kind in (None, "Pod"):
+            pod = name if namespace else None
+            found = await self._cluster.store.do(lambda store: reported(store, namespace, pod))
+            of_kubelets = await call.services.turns.drive(call.client, events_of(found))
+            stored += _answers(await present_events(self._cluster, of_kubelets), kind, name)
         faults = [
             _fault(fault)
             for fault in await self._cluster.faults()
@@ -175,13 +178,16 @@ def _fault(fault: ObjectFault) -> EventAnswer:
     )
 
 
-def _found(store: ClusterReader, namespace: str | None, kind: str | None, name: str | None) -> list[Object]:
+def _stored(store: ClusterReader, namespace: str | None, kind: str | None, name: str | None) -> list[EventAnswer]:
+    return _answers(store.list("Event", namespace), kind, name)
+
+
+def _answers(events: Iterable[Object], kind: str | None, name: str | None) -> list[EventAnswer]:
     found = []
-    of_kubelets = kubelet_events(store, namespace, name if namespace else None) if kind in (None, "Pod") else ()
-    for event in (*store.list("Event", namespace), *of_kubelets):
+    for event in events:
         about = event.raw.get("involvedObject") or event.raw.get("regarding") or {}
         if kind in (None, about.get("kind")) and name in (None, about.get("name")):
-            found.append(event)
+            found.append(_event(event))
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 import trio
 
+from kschedd.api.container_ids import with_container_ids
 from kschedd.api.schemas.kinds import Kind
 from kschedd.log.events import EventSeries
 from kschedd.service.cluster import ClusterBackend
@@ -50,7 +51,7 @@ class ReadingMethods(Methods):
         namespace = resolve_namespace(kind, call["namespace"])
         await authorize_read(self._cluster, call, "get", kind, namespace, call["name"])
         found = await get(self._cluster, Request("get", kind.name, namespace, call["name"]))
-        return ObjectAnswer(with_resolved_entries(found.raw) if call["managed_fields"] else without_entries(found.raw))
+        return ObjectAnswer(_shown(False, None, call["managed_fields"])(found.raw))
 
     @method(
         "objects.list",
@@ -124,7 +125,7 @@ class ReadingMethods(Methods):
         ),
         reads=True,
         judged=True,
-        doc="Follows changes; for the kind Event, the scheduler's events are included. To resume after a break, pass "
+        doc="Follows changes; for the kind Event, those of the scheduler and of kubelets are included. To resume, pass "
         "the last received resource_version and the epoch. The error is `gone` if the version is too old, or if it "
         "belongs to another history than this daemon's: list again. A stream that falls too far behind ends with "
         "`too_slow`.",
@@ -160,9 +161,12 @@ class ReadingMethods(Methods):
                     if watch.lag > MOST_BEHIND:
                         raise RpcError("too_slow", f"{watch.lag} events behind; resume from the last one read")
                     for fresh in in_parts(await _all_behind(watch) if pause_s else watch.take(_ITEMS), _ITEMS):
-                        changes = ((watching.change(event), event.version) for event in fresh)
                         await stream.send_many(
-                            [WatchItem(found[0], shown(found[1]), version) for found, version in changes if found]
+                            [
+                                WatchItem(type_, shown(raw), event.version)
+                                for event in fresh
+                                for type_, raw in watching.changes(event)
+                            ]
                         )
                     if pause_s:
                         await trio.sleep(pause_s)
@@ -184,7 +188,7 @@ def _shown(metadata_only: bool, fields: Sequence[str] | None, managers: bool = F
     """Return a function that selects the parts of an object to send; managedFields are sent only on request."""
     known = with_resolved_entries if managers else without_entries
     if fields is None and not metadata_only:
-        return known
+        return lambda raw: with_container_ids(known(raw))
     part = _part_shown(fields)
     return lambda raw: part(known(raw))
 

@@ -4,16 +4,18 @@ A running pod costs no write. An Event names the first and the last time and the
 after its last time, and with its pod. Without the name of a pod, a list contains the Events of the 500 pods that
 changed last, because computing them takes time. Only clusters with simulated pods have these Events
 (`StoreReader.pod_behavior`). A stored Event of a kubelet with the same reason for the pod, for example from a dump, is
-listed instead.
+listed instead. A watch gets the Events that a change of a pod adds or changes (`ReporterOfChanges`); their
+disappearance is not sent.
 
 Source: Kubernetes v1.34, kubelet/kuberuntime/kuberuntime_container.go, kuberuntime_manager.go (doBackOff),
 kubelet/images/image_manager.go, kubelet/prober/prober.go.
 Units: seconds since the epoch.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from hashlib import blake2b
 from heapq import nlargest
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -24,10 +26,14 @@ from kschedd.api.simulation.annotations import pod_settings
 from kschedd.api.text.durations import show_duration
 from kschedd.api.text.times import seconds, stamp
 from kschedd.store.cluster_api import ClusterReader
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
+from kschedd.values import in_parts
 
 COMPONENT: Final = "kubelet"
 NOT_CONFIGURED: Final = "CreateContainerConfigError"
 _MOST: Final = 500
+_PART: Final = 1_000  # number of objects that are read in one step
+_PODS_IN_STEP: Final = 10
 _TTL_S: Final = 3600.0
 _ORDER: Final = ("Pulling", "Pulled", "Created", "Started", "Unhealthy", "Failed", "Killing", "BackOff")
 _LISTS: Final = (
@@ -39,30 +45,77 @@ _NONE: Final[Raw] = {}
 _Place = tuple[int, str]  # the index of a container in the pod, and its field path
 
 
-def kubelet_events(store: ClusterReader, namespace: str | None, name: str | None = None) -> list[Object]:
-    """Return the Events about the pods of a namespace (None: all), or about the pod with this name."""
+@attrs.frozen(eq=False)
+class Reported:
+    """The objects from which a list of Events is computed."""
+
+    pods: Sequence[Sequence[Object]]
+    stored: Sequence[Sequence[Object]]  # Events
+    now: float
+    renamed: bool
+
+
+def reported(store: ClusterReader, namespace: str | None, name: str | None = None) -> Reported:
+    """Return the pods of a namespace (None: all), or the pod with this name, and the stored Events."""
+    renamed = "fields_of_1_35" in store.features
     if store.pod_behavior is None:
-        return []
-    pods: Iterable[Object | None]
-    if name is None:
-        pods = (pod for some in store.present("Pod", namespace) for pod in some)
-    else:
-        pods = (store.find("Pod", namespace or "default", name),)
-    bound = [pod for pod in pods if isinstance(pod, Pod) and pod.node_name and pod.start_time]
-    if not bound:
-        return []
-    stored = {
-        ((event.raw.get("involvedObject") or _NONE).get("uid"), event.raw.get("reason"))
-        for some in store.present("Event", namespace)
-        for event in some
-        if (event.raw.get("source") or _NONE).get("component") == COMPONENT
-    }
-    renamed, now = "fields_of_1_35" in store.features, store.now
-    found = []
-    for pod in nlargest(_MOST, bound, key=lambda pod: pod.resource_version):
-        events = _Reporter(pod, now, renamed=renamed).events()
-        found += [event for event in events if (pod.uid, event.raw["reason"]) not in stored]
-    return found
+        return Reported((), (), store.now, renamed)
+    pod = None if name is None else store.find("Pod", namespace or "default", name)
+    pods = store.present("Pod", namespace) if name is None else [[pod] if pod is not None else []]
+    return Reported(pods, store.present("Event", namespace), store.now, renamed)
+
+
+def events_of(found: Reported) -> Generator[None, None, list[Object]]:
+    """Return the Events about the pods, in steps of at most about a millisecond."""
+    latest: list[Pod] = []
+    for some in in_parts(chain.from_iterable(found.pods), _PART):
+        bound = (pod for pod in some if isinstance(pod, Pod) and pod.node_name and pod.start_time)
+        latest = nlargest(_MOST, (*latest, *bound), key=lambda pod: pod.resource_version)
+        yield
+    stored: set[tuple[Any, Any]] = set()
+    for some in in_parts(chain.from_iterable(found.stored), _PART) if latest else ():
+        stored.update(
+            ((event.raw.get("involvedObject") or _NONE).get("uid"), event.raw.get("reason"))
+            for event in some
+            if (event.raw.get("source") or _NONE).get("component") == COMPONENT
+        )
+        yield
+    events: list[Object] = []
+    for number, pod in enumerate(latest):
+        of_pod = _Reporter(pod, found.now, renamed=found.renamed).events()
+        events += [event for event in of_pod if (pod.uid, event.raw["reason"]) not in stored]
+        if number % _PODS_IN_STEP == 0:
+            yield
+    return events
+
+
+@attrs.frozen
+class ReporterOfChanges:
+    """The source of the Events for a watch. `renamed`: messages of 1.35 and later."""
+
+    now: Callable[[], float]
+    renamed: bool
+
+    def changes(self, event: WatchEvent) -> Iterator[tuple[str, Object]]:
+        """Yield ADDED or MODIFIED and the Event, for each Event that this change of a pod adds or changes."""
+        pod, old = event.new, event.old
+        if event.type == DELETED or not isinstance(pod, Pod) or not pod.node_name or not pod.start_time:
+            return
+        known = {}
+        if isinstance(old, Pod) and old.start_time:
+            if all(old.status.get(field) == pod.status.get(field) for _, field in _LISTS) and (
+                old.deletion_timestamp == pod.deletion_timestamp
+            ):
+                return
+            known = {each.name: each.raw for each in self._of(old)}
+        for each in self._of(pod):
+            before = known.get(each.name)
+            if before != each.raw:
+                meta = {**each.metadata, "resourceVersion": str(event.version)}
+                yield ADDED if before is None else MODIFIED, Object.from_raw({**each.raw, "metadata": meta})
+
+    def _of(self, pod: Pod) -> Iterator[Object]:
+        return _Reporter(pod, self.now(), renamed=self.renamed).events()
 
 
 @attrs.frozen

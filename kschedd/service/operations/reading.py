@@ -85,7 +85,8 @@ async def list_objects(cluster: ClusterBackend, request: Request, turns: Turns, 
     if request.kind == EVENT:
         named = () if options.fields is None else options.fields.requirements
         pod = next((each.value for each in named if each.path == "involvedObject.name" and each.equal), None)
-        present = await with_recorded_events(cluster, present, namespace, None if namespace is None else pod)
+        named_pod = None if namespace is None else pod
+        present = await with_recorded_events(cluster, present, namespace, named_pod, turns, client)
         present = [list(map(as_selected, space)) for space in present]
     if exact and wanted and wanted != version:
         watch = await cluster.store.watch({request.kind}, wanted)

@@ -4,7 +4,6 @@ These Events exist only in memory, and are listed together with the stored objec
 """
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from kschedd.api.objects import Object
@@ -12,45 +11,79 @@ from kschedd.api.text.times import stamp
 from kschedd.log.events import SOURCE, EventKey, EventSeries
 from kschedd.log.log import Log
 from kschedd.service.cluster import ClusterBackend
-from kschedd.service.operations.kubelet_events import kubelet_events
+from kschedd.service.operations.kubelet_events import events_of, reported
+from kschedd.service.turns import Turns
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.objects.listing import by_namespace
+from kschedd.store.objects.log import ADDED, MODIFIED
+from kschedd.values import run_steps
 
 EVENT = "Event"
 
 
 async def with_recorded_events(
-    cluster: ClusterBackend, stored: Iterable[Sequence[Object]], namespace: str | None, pod: str | None = None
+    cluster: ClusterBackend,
+    stored: Iterable[Sequence[Object]],
+    namespace: str | None,
+    pod: str | None,
+    turns: Turns,
+    client: str,
 ) -> list[Sequence[Object]]:
     """Return the stored events and those in memory, by namespace like `ClusterReader.present`.
 
     `pod` is the name of the only pod whose events are required.
     """
-    return by_namespace((*stored, await recorded_events(cluster, namespace, pod)))
+    found = await cluster.store.do(lambda store: reported(store, namespace, pod))
+    of_kubelets = await present_events(cluster, await turns.drive(client, events_of(found)))
+    return by_namespace((*stored, await _of_scheduler(cluster, namespace, pod), of_kubelets))
 
 
 async def recorded_event(cluster: ClusterBackend, namespace: str, name: str) -> Object | None:
     pod = name.rpartition(".")[0]
-    return next((event for event in await recorded_events(cluster, namespace, pod) if event.name == name), None)
+    computed = await cluster.store.do(lambda store: run_steps(events_of(reported(store, namespace, pod))))
+    of_kubelets = await present_events(cluster, computed)
+    events = (*await _of_scheduler(cluster, namespace, pod), *of_kubelets)
+    return next((event for event in events if event.name == name), None)
 
 
-async def recorded_events(cluster: ClusterBackend, namespace: str | None, pod: str | None) -> list[Object]:
-    computed = await cluster.store.do(partial(kubelet_events, namespace=namespace, name=pod))
+async def changes_of_scheduler(
+    cluster: ClusterBackend, number: int, version: int
+) -> tuple[int, list[tuple[str, Object]]]:
+    """Return the scheduler's Events after this number, ADDED or MODIFIED, and the number of the latest one.
 
-    def present(log: Log) -> tuple[list[Object], list[EventSeries]]:
-        events = log.events
-        return [each for each in computed if not events.is_deleted(key_of(each))], events.latest(namespace, pod)
+    The Events get the resourceVersion that the watch has reached.
+    """
+    found = []
+    series = await cluster.log.query(lambda log: log.events.since(number))
+    for each in series:
+        event = as_object(each)
+        event["metadata"]["resourceVersion"] = str(version)
+        if each.first.uid:
+            event["involvedObject"]["uid"] = each.first.uid
+        found.append((ADDED if each.count == 1 else MODIFIED, Object.from_raw(event)))
+    return max((each.number for each in series), default=number), found
 
-    of_kubelets, series = await cluster.log.query(present)
+
+async def _of_scheduler(cluster: ClusterBackend, namespace: str | None, pod: str | None) -> list[Object]:
+    series = await cluster.log.query(lambda log: log.events.latest(namespace, pod))
     if not series:
-        return of_kubelets
+        return []
     events = [as_object(each) for each in series]
     about = [(event["involvedObject"]["namespace"], event["involvedObject"]["name"]) for event in events]
     uids = await cluster.store.do(lambda store: _uids(store, about))
     for event, uid in zip(events, uids, strict=True):
         if uid:
             event["involvedObject"]["uid"] = uid  # `describe` finds the events of an object by its UID
-    return [*(Object.from_raw(event) for event in events), *of_kubelets]
+    return [Object.from_raw(event) for event in events]
+
+
+async def present_events(cluster: ClusterBackend, computed: Sequence[Object]) -> list[Object]:
+    """Return the computed Events without those that were deleted."""
+
+    def present(log: Log) -> list[Object]:
+        return [each for each in computed if not log.events.is_deleted(key_of(each))]
+
+    return await cluster.log.query(present)
 
 
 async def delete_recorded(cluster: ClusterBackend, events: Iterable[Object]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.container_ids import with_container_ids
 from kschedd.api.objects import Raw
 from kschedd.api.schemas.field_labels import FieldLabelError
 from kschedd.api.selecting.selector_text import FieldSelector
@@ -65,11 +66,11 @@ def stored_selector(selector: FieldSelector | None, api_version: str) -> FieldSe
 
 
 def converted(raw: Raw, api_version: str) -> Raw:
-    """Return the object in this version, including its managed fields.
+    """Return the object in this version, including its managed fields and the IDs of simulated containers.
 
     If no conversion is needed, the result is the given object.
     """
-    raw = with_resolved_entries(raw)
+    raw = with_container_ids(with_resolved_entries(raw))
     kind = raw.get("kind")
     if kind == "Event":
         return _event(raw, api_version)

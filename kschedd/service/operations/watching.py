@@ -6,7 +6,7 @@ Source: Kubernetes v1.34, apiserver/pkg/storage/cacher.
 Raises: ApiError, FieldLabelError; Gone if the log does not contain all events since the version.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -14,10 +14,12 @@ import attrs
 from kschedd.api.objects import Object, Raw
 from kschedd.api.schemas.field_labels import check_field_selector
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.operations.kubelet_events import ReporterOfChanges
 from kschedd.service.operations.reading import as_selected, list_objects
+from kschedd.service.operations.recorded_events import EVENT
 from kschedd.service.request import NOT_OLDER, Request
 from kschedd.service.turns import Turns
-from kschedd.store.cluster_api import ClusterWatch
+from kschedd.store.cluster_api import Bell, ClusterReader, ClusterWatch
 from kschedd.store.errors import StillToCome
 from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
 
@@ -35,9 +37,25 @@ class Watching:
     events: ClusterWatch
     first: Sequence[Object] = ()
     after: int = 0  # no events up to this version are sent
+    kubelets: ReporterOfChanges | None = None  # in a watch of Events: the source of those about pods
 
-    def change(self, event: WatchEvent) -> Change | None:
-        """Return the change to send because of the event; None if the event does not affect the selected objects."""
+    def changes(self, event: WatchEvent) -> Sequence[Change]:
+        """Return the changes to send because of the event."""
+        new = event.new
+        if self.kubelets is None or new.kind == EVENT:
+            change = self._change(event)
+            return () if change is None else (change,)
+        return () if event.version <= self.after else self.selected(self.kubelets.changes(event))
+
+    def selected(self, events: Iterable[tuple[str, Object]]) -> list[Change]:
+        """Return the changes to send because of these changes of Events that are not stored."""
+        namespace = self.request.namespace
+        return [
+            (type_, each.raw) for type_, each in events if namespace in ("", each.namespace) and self._selects(each)
+        ]
+
+    def _change(self, event: WatchEvent) -> Change | None:
+        """Return the change of the event's object; None if the event does not affect the selected objects."""
         new = event.new
         if event.version <= self.after or (self.request.namespace and new.namespace != self.request.namespace):
             return None
@@ -61,8 +79,10 @@ class Watching:
         return options.fields is None or options.fields.matches(as_selected(obj).raw)
 
 
-async def watch_objects(cluster: ClusterBackend, request: Request, turns: Turns, client: str) -> Watching:
-    """Open the watch that the request describes.
+async def watch_objects(
+    cluster: ClusterBackend, request: Request, turns: Turns, client: str, bell: Bell | None = None
+) -> Watching:
+    """Open the watch that the request describes. `bell`: the signal for the watch; None: its own.
 
     Existing objects are sent first if the request requires it, or if it has no version and does not exclude them.
     """
@@ -77,13 +97,27 @@ async def watch_objects(cluster: ClusterBackend, request: Request, turns: Turns,
         page = await list_objects(cluster, listing, turns, client)
         first, since = page.objects, page.version
     kinds = {request.kind} if request.kind else None
+    kubelets = await _kubelets(cluster) if request.kind == EVENT else None
+    if kubelets is not None:
+        kinds = {EVENT, "Pod"}
     try:
-        return Watching(request, await cluster.store.watch(kinds, since), first)
+        return Watching(request, await cluster.store.watch(kinds, since, bell=bell), first, kubelets=kubelets)
     except StillToCome:
         if not options.patient:
             raise
         assert since is not None, "only a version that was given can be still to come"
-        return Watching(request, await cluster.store.watch(kinds), after=since)
+        return Watching(request, await cluster.store.watch(kinds, bell=bell), after=since, kubelets=kubelets)
+
+
+async def _kubelets(cluster: ClusterBackend) -> ReporterOfChanges | None:
+    """Return the source of the Events about pods; None if no pods are simulated."""
+
+    def source(store: ClusterReader) -> ReporterOfChanges | None:
+        if store.pod_behavior is None:
+            return None
+        return ReporterOfChanges(cluster.clock.now, "fields_of_1_35" in store.features)
+
+    return await cluster.store.do(source)
 
 
 def _at_version(obj: Object, version: int) -> dict[str, Any]:

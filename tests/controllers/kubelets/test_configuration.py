@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kschedd.api.simulation.pod_behavior import PodBehavior
-from kschedd.service.operations.kubelet_events import kubelet_events
+from kschedd.service.operations.kubelet_events import events_of, reported
+from kschedd.values import run_steps
 from tests.controllers.kubelets.cluster import KubeletCluster, init
 
 Raw = dict[str, Any]
@@ -189,6 +190,6 @@ def test_a_waiting_pod_is_removed_at_once(cluster: KubeletCluster) -> None:
 def test_the_events_name_what_is_missing(cluster: KubeletCluster) -> None:
     cluster.store.simulate_pods(PodBehavior())
     cluster.run(containers=[container(env=[variable("secret", "s", "k")])])
-    found = kubelet_events(cluster.store, "default", "web")
+    found = run_steps(events_of(reported(cluster.store, "default", "web")))
     assert [(each.raw["reason"], each.raw["type"]) for each in found] == [("Pulled", "Normal"), ("Failed", "Warning")]
     assert found[-1].raw["message"] == 'Error: secret "s" not found'

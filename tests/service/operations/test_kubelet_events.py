@@ -4,7 +4,8 @@ import pytest
 
 from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.config.versions.kube_versions import kube_version
-from kschedd.service.operations.kubelet_events import kubelet_events
+from kschedd.service.operations.kubelet_events import ReporterOfChanges, events_of, reported
+from kschedd.values import run_steps
 from tests.controllers.kubelets.cluster import KubeletCluster, init
 
 IMAGE = "registry.k8s.io/pause:3.10"
@@ -18,7 +19,7 @@ def cluster() -> KubeletCluster:
 
 
 def events(cluster: KubeletCluster, name: str | None = "web") -> list[tuple[str, str, int]]:
-    found = kubelet_events(cluster.store, "default", name)
+    found = run_steps(events_of(reported(cluster.store, "default", name)))
     found.sort(key=lambda event: event.name)
     return [(event.raw["reason"], event.raw["message"], event.raw["count"]) for event in found]
 
@@ -31,7 +32,7 @@ def test_the_start_of_a_container(cluster: KubeletCluster) -> None:
         ("Created", "Created container: app", 1),
         ("Started", "Started container app", 1),
     ]
-    (event, *_) = kubelet_events(cluster.store, None)
+    (event, *_) = run_steps(events_of(reported(cluster.store, None)))
     assert event.raw["involvedObject"]["fieldPath"] == "spec.containers{app}"
     assert event.raw["source"] == {"component": "kubelet", "host": "node-1"}
     cluster.store.stand_for(kube_version("1.36").default_rules)
@@ -110,3 +111,20 @@ def test_an_offline_run_has_none(cluster: KubeletCluster) -> None:
     cluster.run()
     cluster.store.simulate_pods(None)
     assert events(cluster) == []
+
+
+def test_a_long_list_is_computed_in_steps(cluster: KubeletCluster) -> None:
+    for number in range(120):
+        cluster.run(f"web-{number}", cpu="1m")
+    steps = events_of(reported(cluster.store, "default"))
+    assert sum(1 for _ in steps) > 120 / 10
+
+
+def test_a_change_that_concerns_no_container_changes_no_event(cluster: KubeletCluster) -> None:
+    reporter = ReporterOfChanges(lambda: cluster.clock.now, renamed=True)
+    watch = cluster.store.watch(("Pod",))
+    cluster.run()
+    cluster.store.merge_patch("Pod", "default", "web", {"metadata": {"labels": {"x": "1"}}})
+    cluster.store.delete("Pod", "default", "web")
+    found = [[(type_, each.raw["reason"]) for type_, each in reporter.changes(event)] for event in watch.take()]
+    assert found == [[], [("ADDED", "Pulled"), ("ADDED", "Created"), ("ADDED", "Started")], [], [("ADDED", "Killing")]]
