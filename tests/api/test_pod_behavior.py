@@ -148,6 +148,10 @@ def test_pods_of_one_request_are_stamped_alike(store: Store) -> None:
         ({"settings": {}}, "spec.settings: Required value: at least one setting is required"),
         ({"settings": {"run-second": 1}}, 'spec.settings[run-second]: Invalid value: 1: supported settings: "'),
         ({"settings": {"run-seconds": "soon"}}, 'spec.settings[run-seconds]: Invalid value: "soon": a number of'),
+        (
+            {"settings": {"exit-code": 1}, "namespaces": ["a", "B"]},
+            'spec.namespaces[1]: Invalid value: "B": a lowercase',
+        ),
         ({"settings": {"readiness": True}}, 'spec.settings[readiness]: Invalid value: true: "fails" or "succeeds"'),
     ],
 )

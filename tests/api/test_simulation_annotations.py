@@ -3,6 +3,11 @@ import pytest
 from kschedd.api.simulation.annotations import annotation_faults, node_settings, pod_settings
 from kschedd.api.simulation.eviction_thresholds import MEMORY, NODEFS, Threshold, ThresholdValue
 from kschedd.api.unsupported import grouped, unsupported
+from kschedd.causes.workload import WANTED
+from kschedd.controllers.kubelets.state import KUBELET
+from kschedd.controllers.nodes.cloud_nodes import CLOUD_PROVIDER, INIT_SECONDS
+from kschedd.dumps.completion import MADE_UP
+from kschedd.dumps.dumped_condition import ANNOTATION as DUMPED
 
 
 @pytest.mark.parametrize(
@@ -82,7 +87,7 @@ def test_a_pod_template_is_looked_at_like_a_pod() -> None:
 
 
 def test_what_belongs_to_others_is_left_alone() -> None:
-    assert annotation_faults("Pod", {"run-seconds": "x", "kschedd.io/other": "x", "a/run-seconds": "x"}) == []
+    assert annotation_faults("Pod", {"run-seconds": "x", "other.kschedd.io/x": "x", "a/run-seconds": "x"}) == []
 
 
 def test_a_containers_own_setting_goes_before_the_pods() -> None:
@@ -116,3 +121,24 @@ def test_the_defaults_are_upstreams() -> None:
     assert hard[MEMORY] == ThresholdValue(100 << 20)
     assert hard[NODEFS] == ThresholdValue(share=0.1)
     assert node_settings({}).eviction.transition_s == 300.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "why"),
+    [
+        pytest.param("Pod", "run-second", '; did you mean "run-seconds" or "startup-seconds"?', id="pod"),
+        pytest.param("Pod", "exit_code.app", '; did you mean "exit-code"?', id="container"),
+        pytest.param("Pod", "zzz", ": allowed are startup-seconds, run-seconds,", id="nothing-similar"),
+        pytest.param("Node", "presure", '; did you mean "pressure"?', id="node"),
+    ],
+)
+def test_an_unknown_annotation_is_reported_with_the_nearest_one(kind: str, key: str, why: str) -> None:
+    named = {f"kschedd.io/{key}": "1", "example.com/run-second": "1"}
+    (fault,) = annotation_faults(kind, named, ["app"])
+    assert fault.startswith(f"annotation kschedd.io/{key} is ignored: it is unknown{why}")
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Node"])
+def test_annotations_of_other_modules_are_known(kind: str) -> None:
+    named = {KUBELET: "stopped", MADE_UP: "x", DUMPED: "x", WANTED: "3", CLOUD_PROVIDER: "x", INIT_SECONDS: "1"}
+    assert annotation_faults(kind, named) == []

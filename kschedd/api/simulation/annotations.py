@@ -56,6 +56,7 @@ from kschedd.api.simulation.values import (
     seconds_or_never,
     true_of,
 )
+from kschedd.api.text.similar import allowed_names
 
 T = TypeVar("T")
 
@@ -119,6 +120,13 @@ POD_SETTINGS: Final = frozenset(_OF_POD)
 _OF_RUN: Final = frozenset(
     ("startup-seconds", "run-seconds", "exit-code", "out-of-memory", "image-pull", "readiness", "liveness")
 )
+
+
+_OF_OTHERS: Final = (
+    *("kubelet", "cloud-provider", "cloud-init-seconds", "cloud-zone", "cloud-region", "cloud-instance-type"),
+    *("made-up", "dumped-condition", "wanted-pods"),
+)
+"""Annotations of pods and nodes that other modules read."""
 
 
 @attrs.frozen
@@ -271,7 +279,8 @@ def annotation_faults(kind: str, annotations: Mapping[str, str], containers: Ite
                 faults.append(f"annotation {key} is ignored: it has no container {container}, but {', '.join(named)}")
                 continue
         if reader is None:
-            continue  # not one of ours
+            faults += _unknown(kind, key)
+            continue
         try:
             reader(text)
         except AnnotationError as wrong:
@@ -279,6 +288,16 @@ def annotation_faults(kind: str, annotations: Mapping[str, str], containers: Ite
     if kind == "Node":
         faults += _graceless(annotations)
     return faults
+
+
+def _unknown(kind: str, key: str) -> list[str]:
+    """Return the error in an annotation that has no meaning for this kind."""
+    word = key.removeprefix(PREFIX)
+    word = word.partition(".")[0] if kind == "Pod" else word
+    if word in _OF_OTHERS:
+        return []
+    known = _OF_POD if kind == "Pod" else [*(each.removeprefix(PREFIX) for each in _READERS), *_OF_OTHERS]
+    return [f"annotation {key} is ignored: it is unknown{allowed_names(word, known)}"]
 
 
 def _graceless(annotations: Mapping[str, str]) -> list[str]:
