@@ -9,11 +9,13 @@ Owns: the socket. Raises: trio's exceptions of streams.
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, Self
 
 import trio
 
 _FAULTS: Final = (OSError, ssl.SSLError)
+_MOST: Final = 1 << 16  # bytes
 
 
 class DirectStream(trio.abc.Stream):
@@ -63,11 +65,14 @@ class DirectStream(trio.abc.Stream):
         await self._wait(trio.lowlevel.wait_writable)
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Wait for data, and return all data that has arrived, although each TLS record is read separately."""
         if self._tls is None or not self._tls.pending():
             await self._wait(trio.lowlevel.wait_readable)
+        most = max_bytes or _MOST
         while True:
             try:
-                return self._socket.recv(max_bytes or 1 << 16)
+                data = self._socket.recv(most)
+                return data if self._tls is None or not data else data + self._arrived(most - len(data))
             except (BlockingIOError, ssl.SSLWantReadError):
                 await self._wait(trio.lowlevel.wait_readable)
             except ssl.SSLWantWriteError:
@@ -76,6 +81,15 @@ class DirectStream(trio.abc.Stream):
                 return b""
             except _FAULTS as fault:
                 raise trio.BrokenResourceError from fault
+
+    def _arrived(self, most: int) -> bytes:
+        """Return further data without waiting. An error is raised by the next call of `receive_some`."""
+        found: list[bytes] = []
+        with suppress(*_FAULTS):
+            while most > 0 and (data := self._socket.recv(most)):
+                found.append(data)
+                most -= len(data)
+        return b"".join(found)
 
     async def _wait(self, wait: Callable[[socket.socket], Awaitable[None]]) -> None:
         if self._socket.fileno() < 0:

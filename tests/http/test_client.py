@@ -242,6 +242,26 @@ async def test_bodies_that_are_larger_than_all_buffers(encrypted: bool) -> None:
         assert server.connections == 1
 
 
+async def test_records_that_have_arrived_are_read_together() -> None:
+    """A watch that reads each event separately falls behind, and its events cause an attempt each."""
+    there, here = certified("127.0.0.1")
+    begin, sent = trio.Event(), trio.Event()
+
+    async def serve(server: Origin, request: HttpRequest, stream: trio.abc.Stream) -> None:
+        await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        await begin.wait()
+        for _ in range(100):
+            await stream.send_all(b"0123456789")
+        sent.set()
+
+    async with origin(serve, there) as server, client_of(server.port, tls=here) as client:
+        answer = await client.send("GET", "/")
+        begin.set()
+        await sent.wait()
+        assert await anext(answer) == b"0123456789" * 100
+        await answer.aclose()
+
+
 async def tunnel(server: Origin, request: HttpRequest, stream: trio.abc.Stream) -> None:
     """Serve CONNECT as a proxy does."""
     if request.headers.get("proxy-authorization") != "Basic dTpwQA==":
