@@ -5,6 +5,7 @@ The daemon runs each controller in its own actor; simulations run them in this o
 
 from kschedd.controllers.api_services import APIServiceAvailability
 from kschedd.controllers.autoscaling.autoscalers import Autoscalers
+from kschedd.controllers.cluster_roles import ClusterRoleAggregation
 from kschedd.controllers.disruption import Disruption
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.jobs.cronjobs import CronJobs
@@ -45,8 +46,8 @@ def embedded_controllers(
 
     `provision_delay_s` is the provisioning time for StorageClasses that do not specify one. With `served`, for a
     cluster that clients use, workload controllers also record each pod that they create or delete, Services have
-    endpoints, HorizontalPodAutoscalers scale, and volumes grow. With `kubelet_version`, new nodes report addresses and
-    the system information of such a kubelet.
+    endpoints, HorizontalPodAutoscalers scale, volumes grow, and ClusterRoles are aggregated. With `kubelet_version`,
+    new nodes report addresses and the system information of such a kubelet.
     """
     options = options or ControllerOptions()
     return [
@@ -65,7 +66,7 @@ def embedded_controllers(
         CronJobs(),
         Jobs(detailed_events=served),
         TTLAfterFinished(),
-        *([Endpoints(), Autoscalers()] if served else ()),
+        *([Endpoints(), Autoscalers(), ClusterRoleAggregation()] if served else ()),
         Kubelets(kubelet_version, requires_configuration=options.requires_configuration),
         Disruption(),
         GarbageCollector(),

@@ -24,7 +24,10 @@ def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
 
 
 def field_manager(controller: Controller) -> str:
-    """Return the name of the program that contains this controller in a real cluster."""
+    """Return the name under which this controller writes: its own, or that of its program in a real cluster."""
+    own: str | None = getattr(controller, "field_manager", None)
+    if own is not None:
+        return own
     return "kubelet" if isinstance(controller, _OF_KUBELETS) else "kube-controller-manager"
 
 
