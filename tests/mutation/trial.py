@@ -123,7 +123,9 @@ TESTED_BY: Final = {
         "scheduling/test_driver scheduling/test_deleted_while_bound scheduling/test_forked_bindings "
         "scheduling/test_loop_effects"
     ),
-    "scheduling/completion": "scheduling/test_driver scheduling/test_pod_group_changes scheduling/test_runs",
+    "scheduling/completion": (
+        "scheduling/test_completion scheduling/test_driver scheduling/test_metrics scheduling/test_runs"
+    ),
     "scheduling/debug/breakpoints": "scheduling/test_debugger scheduling/test_pod_group_stepping",
     "scheduling/debug/debugger": "scheduling/test_debugger scheduling/test_pod_group_stepping scheduling/test_stepping",
     "scheduling/debug/work": "scheduling/test_scheduler scheduling/test_stepping",
@@ -151,8 +153,8 @@ TESTED_BY: Final = {
     ),
     "scheduling/loop": "scheduling/test_loop scheduling/test_loop_effects",
     "scheduling/machine": (
-        "scheduling/test_scheduler scheduling/test_object_faults scheduling/test_pod_group_cycle "
-        "scheduling/test_resizes"
+        "scheduling/test_machine scheduling/test_scheduler scheduling/test_driver "
+        "scheduling/test_pod_group_cycle scheduling/test_runs"
     ),
     "scheduling/nominations/counted": "scheduling/test_nominations scheduling/test_candidates",
     "scheduling/nominations/pending": (
