@@ -29,6 +29,37 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'self._registered_for[kind] = known' becomes 'pass'",
         ): _SPEED,
     },
+    "scheduling/attempt/one_node": {
+        (
+            "found = yield from self.search.run(known, state, pod, at, 0, 1, counted)",
+            "'0' becomes '1'",
+        ): "The search wraps around at the end of its only node.",
+        (
+            "found = yield from self.search.run(known, state, pod, at, 0, 1, counted)",
+            "'1' becomes '2'",
+        ): "The search ends with its only node.",
+    },
+    "scheduling/binding/cycle": {
+        (line, "'0.0' becomes '1.0'"): _UNUSED
+        for line in (
+            "began_s: float = 0.0",
+            "def enter(self, stage: Stage, began_s: float = 0.0) -> None:",
+            "attempt_s: float = 0.0",
+            "bind_began_s: float = 0.0",
+        )
+    },
+    "scheduling/completion": {
+        ("self.extender_binds = False", "'self.extender_binds = False' becomes 'pass'"): _UNUSED,
+        (
+            "counted_alike.setdefault(counted_as(first.signature), []).extend(numbers)",
+            "'counted_alike.setdefault(counted_as(first.signature), []).extend(numbers)' becomes 'pass'",
+        ): _SPEED,
+        ("binders[number] = binder", "'binders[number] = binder' becomes 'pass'"): _SPEED,
+        (
+            "return answer if isinstance(answer, tuple) else (answer, 0.0)",
+            "'0.0' becomes '1.0'",
+        ): "Only the status WAIT has a time, and then the answer is a tuple.",
+    },
     "scheduling/preemption/row_pods": {
         ("NOT_STARTED: Final = (1 << 63) - 1", "'1' becomes '2'"): "Every start time is less than both.",
         ("_NEVER: Final = -1", "'1' becomes '2'"): "Every stamp is greater than both.",
@@ -58,6 +89,29 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "size = min(size, (wanted - found) * visited // found + _MOST_AT_ONCE)",
             "'(wanted - found) * visited // found' becomes '((wanted - found) * visited * found)'",
         ): _SPEED,
+    },
+    "store/journal/offline": {
+        ("journal.close()", "'journal.close()' becomes 'pass'"): "The end of the function closes the journal as well.",
+    },
+    "store/journal/journal": {
+        ("history: int = 100_000,", "'100_000' becomes '100001'"): "The bound may be one larger.",
+    },
+    "plugins/defaultpreemption": {
+        (
+            'offset = crc32(f"{self._seed}/{pod.uid}".encode()) % len(rows) if len(rows) else 0',
+            "'0' becomes '1'",
+        ): "Without rows, no dry run is made.",
+        (
+            "return (on(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod_deleted, by_signature=True),)",
+            "'True' becomes 'False'",
+        ): _SPEED,
+    },
+    "plugins/older/nodepreferavoidpods": {
+        (
+            "if len(self._avoided) >= 4096:",
+            "'len(self._avoided) >= 4096' becomes '(len(self._avoided) > 4096)'",
+        ): "The bound may be one larger.",
+        ("if len(self._avoided) >= 4096:", "'4096' becomes '4097'"): "The bound may be one larger.",
     },
     "plugins/topology/interpodaffinity_state": {
         ("self.changed = True", "'self.changed = True' becomes 'pass'"): _SPEED

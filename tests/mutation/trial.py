@@ -111,13 +111,16 @@ TESTED_BY: Final = {
     "scheduling/attempt/ties": "scheduling/test_ties scheduling/test_stepping",
     "scheduling/attempt_records": "scheduling/test_driver scheduling/test_metrics",
     "scheduling/attempts": (
-        "scheduling/test_driver scheduling/test_forked_bindings scheduling/test_loop scheduling/test_stepping"
+        "scheduling/test_driver scheduling/test_metrics scheduling/test_forked_bindings "
+        "scheduling/test_stepping scheduling/test_runs"
     ),
     "scheduling/binding/cycle": (
         "scheduling/test_driver scheduling/test_forked_bindings scheduling/test_preempted_in_memory"
     ),
     "scheduling/binding/pre_bind": "scheduling/test_driver scheduling/test_preempted_in_memory",
-    "scheduling/binding/steps": "scheduling/test_driver scheduling/test_loop scheduling/test_loop_effects",
+    "scheduling/binding/steps": (
+        "scheduling/test_driver scheduling/test_metrics scheduling/test_loop_effects extenders/test_attempts"
+    ),
     "scheduling/binding/waiting": "scheduling/test_driver scheduling/test_faults scheduling/test_preempted_in_memory",
     "scheduling/binding_cycles": (
         "scheduling/test_driver scheduling/test_deleted_while_bound scheduling/test_forked_bindings "

@@ -385,7 +385,8 @@ class WorksBefore:
 
     def pre_bind_pre_flight(self, state: Any, pod: Pod, node_name: str) -> Status | None:
         word: str = pod.metadata.get("labels", {}).get("work", "some")
-        return {"none": Status(Code.SKIP), "broken": error("cannot say")}.get(word)
+        answers = {"none": Status(Code.SKIP), "broken": error("cannot say"), "sure": Status(Code.SUCCESS)}
+        return answers.get(word)
 
     def pre_bind(self, state: Any, pod: Pod, node_name: str) -> Plan | None:
         return None
@@ -420,6 +421,21 @@ def test_a_pod_is_bound_without_that(version: KubernetesVersion, meta: Raw) -> N
     run.attempt("p")
     assert run.called() == "WorksBefore"
     assert nominated_writes(run) == []
+
+
+@pytest.mark.parametrize("word", ["some", "sure"])
+def test_a_preflight_that_succeeds_has_work(word: str) -> None:
+    run = Driven(WorksBefore, version=V1_36)
+    run.see(node(), pod("p", labels={"work": word}))
+    run.attempt("p")
+    assert nominated_writes(run) == [{"nominatedNodeName": "n"}]
+
+
+def test_a_plugin_without_a_preflight_is_assumed_to_have_work() -> None:
+    run = Driven(Binds, version=V1_36)
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    assert nominated_writes(run) == [{"nominatedNodeName": "n"}]
 
 
 def test_a_pod_that_was_told_already_is_not_told_again() -> None:
@@ -467,6 +483,7 @@ def test_a_pod_at_permit_waits_in_flight_and_goes_on_when_it_is_allowed() -> Non
 
     assert run.machine.waiting.allow("uid-p", "Holds")
     assert run.driver.bindings.any_decided
+    assert list(run.driver.bindings.deadlines()) == []
     run.driver.step(ResumeDecided(), NOW + 1)
     effects = run.driver.take_effects()
     assert (effects.resumed, effects.released, len(effects.plans)) == (["uid-p"], ["uid-p"], 1)
@@ -606,6 +623,24 @@ def test_a_call_of_an_out_of_tree_plugin_is_a_step_of_its_binding_cycle_alone() 
     assert Binds.seen == ["pre_bind q", "post_bind q"]
     run.driver.step(PluginCalled(p.uid, p.run()), NOW)
     assert [wanted.uid for wanted in run.driver.take_effects().plans] == ["uid-p"]
+
+
+class RaisesAtBind:
+    name: ClassVar = "RaisesAtBind"
+
+    def pre_bind(self, state: Any, pod: Pod, node_name: str) -> None:
+        raise OverflowError("too much")
+
+
+def test_an_exception_in_a_call_of_a_binding_cycle_fails_the_binding() -> None:
+    run = Driven(RaisesAtBind)
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    assert run.called() == "RaisesAtBind"
+    [failed] = run.driver.take_effects().failures
+    assert failed.reason == "SchedulerError"
+    assert failed.message.startswith('running PreBind plugin "RaisesAtBind": ')
+    assert "too much" in failed.message
 
 
 def test_a_binding_that_fails_within_an_attempt_is_undone_after_it() -> None:
@@ -822,3 +857,39 @@ def test_a_listener_observes_inputs_with_their_times_and_effects() -> None:
     assert listener.seen == [(Observe, 0.0), (Observe, 0.0), (BeginAttempt, NOW)]
     assert listener.completed == [(NOW + 1, 0.25)]
     assert listener.effects == [effects]
+
+
+def test_attempts_and_failures_are_counted_once_even_if_the_binding_fails() -> None:
+    run = Driven()
+    run.see(node(cpu="2"), pod("p"), pod("q", cpu="9"))
+    records = run.driver.attempts.records
+    assert (records.attempts, records.failures) == (0, 0)
+    run.attempt("p")
+    assert (records.attempts, records.failures) == (1, 0)
+    run.driver.take_effects()
+    run.driver.step(PlansExecuted((("uid-p", error("no")),)), NOW)
+    assert (records.attempts, records.failures) == (1, 0)
+    run.attempt("q")
+    assert (records.attempts, records.failures) == (2, 1)
+    name = "scheduler_scheduling_algorithm_duration_seconds"
+    [algorithm] = [one for one in run.driver.metrics() if one.metric.name == name]
+    assert [sample.count for sample in algorithm.samples.values()] == [2]
+
+
+def test_the_lead_of_a_node_is_recorded_on_request_if_another_node_was_feasible() -> None:
+    run = Driven()
+    run.see(node("a", cpu="2"), node("b", cpu="4"), pod("p"), pod("q"), pod("r", cpu="3"))
+
+    def record(name: str) -> AttemptRecord:
+        run.attempt(name)
+        [found] = [one for one in run.driver.take_effects().happened if isinstance(one, AttemptRecord)]
+        return found
+
+    assert record("p").lead is None
+    run.driver.record_leads()
+    of_q = record("q")
+    assert of_q.lead is not None
+    assert of_q.score is not None
+    assert of_q.node != of_q.lead.runner_up
+    assert 0 <= of_q.lead.margin < of_q.score
+    assert record("r").lead is None, "only b has 3 CPUs"
