@@ -121,10 +121,10 @@ TESTED_BY: Final = {
     "scheduling/binding/steps": (
         "scheduling/test_driver scheduling/test_metrics scheduling/test_loop_effects extenders/test_attempts"
     ),
-    "scheduling/binding/waiting": "scheduling/test_driver scheduling/test_faults scheduling/test_preempted_in_memory",
+    "scheduling/binding/waiting": "scheduling/test_waiting",
     "scheduling/binding_cycles": (
         "scheduling/test_driver scheduling/test_deleted_while_bound scheduling/test_forked_bindings "
-        "scheduling/test_loop_effects"
+        "scheduling/test_preempted_in_memory scheduling/test_runs"
     ),
     "scheduling/completion": (
         "scheduling/test_completion scheduling/test_driver scheduling/test_metrics scheduling/test_runs"
@@ -152,7 +152,8 @@ TESTED_BY: Final = {
         "scheduling/test_member_trial scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping"
     ),
     "scheduling/group_cycles": (
-        "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping scheduling/test_pod_groups_of_1_37"
+        "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping scheduling/test_pod_groups_of_1_37 "
+        "scheduling/test_metrics"
     ),
     "scheduling/loop": "scheduling/test_loop scheduling/test_loop_effects",
     "scheduling/machine": (

@@ -805,7 +805,9 @@ def test_a_stopped_binding_continues_once_the_debugger_lets_it() -> None:
     run.see(node(), pod("p"))
     run.driver.debugger.add(BreakpointSpec(plugin="Binds", point="preBind"))
     run.attempt("p")
-    assert list(run.driver.bindings.stopped) == ["uid-p"]
+    [stopped] = run.driver.bindings.stopped.values()
+    assert stopped.stopped_at is not None
+    assert (stopped.uid, stopped.stopped_at.point, stopped.stopped_at.plugin) == ("uid-p", "preBind", "Binds")
     assert not run.driver.any_to_resume
     run.driver.step(ResumeStopped(), NOW)
     assert list(run.driver.bindings.stopped) == ["uid-p"]
