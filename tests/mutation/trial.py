@@ -134,7 +134,9 @@ TESTED_BY: Final = {
     "scheduling/debug/work": "scheduling/test_scheduler scheduling/test_stepping",
     "scheduling/driver": "scheduling/test_driver scheduling/test_loop_effects scheduling/test_stepping",
     "scheduling/effects": "scheduling/test_driver",
-    "scheduling/failure_handler": "scheduling/test_driver scheduling/test_loop scheduling/test_preempted_in_memory",
+    "scheduling/failure_handler": (
+        "scheduling/test_failure_handler scheduling/test_driver scheduling/test_preempted_in_memory"
+    ),
     "scheduling/filtering/filters": "scheduling/test_nominations scheduling/test_preemption scheduling/test_stepping",
     "scheduling/filtering/node_local_plugins": (
         "scheduling/test_scheduler scheduling/test_faults scheduling/test_evaluation"
