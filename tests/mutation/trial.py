@@ -166,7 +166,10 @@ TESTED_BY: Final = {
     "scheduling/nominations/pending": (
         "scheduling/test_driver scheduling/test_object_faults scheduling/test_reconfigure"
     ),
-    "scheduling/observer": "scheduling/test_driver scheduling/test_observed_batches scheduling/test_resizes",
+    "scheduling/observer": (
+        "scheduling/test_driver scheduling/test_deleted_while_bound scheduling/test_object_faults "
+        "scheduling/test_resizes scheduling/test_observed_batches"
+    ),
     "scheduling/popped": "scheduling/test_driver scheduling/test_pod_group_stepping",
     "scheduling/preemption/candidates": "scheduling/test_candidates scheduling/test_pod_groups_of_1_37",
     "scheduling/preemption/victims": "scheduling/test_pod_groups_of_1_37",

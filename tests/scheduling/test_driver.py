@@ -784,6 +784,7 @@ def test_pods_that_a_plugin_activates_are_an_effect_once() -> None:
 def test_the_driver_works_while_a_pod_is_popped_attempted_or_bound() -> None:
     run = Driven()
     assert run.driver.working is False
+    assert (run.driver.observer.version, run.driver.observer.count) == (0, 0), "nothing is observed yet"
     run.see(node(), pod("p"))
     run.driver.step(PodsPopped([run.entry("p")]))
     assert run.driver.working is True

@@ -199,6 +199,21 @@ def test_pods_that_name_their_node_are_attempted_in_runs_with_the_same_outcome()
     assert both.in_runs > 80
 
 
+def test_a_run_of_pods_that_name_their_nodes_ends_at_a_node_that_is_full_by_now() -> None:
+    both = _both()
+    for first in range(0, 60, 20):
+        names = [f"p{number}" for number in range(first, first + 20)]
+        both.see(*(_named(name, f"n{number}") for number, name in enumerate(names)))
+        both.attempt(*names)
+    before = both.in_runs
+    both.see(*(pod(f"full{number}", cpu="8", on=f"n{number}") for number in (5, 6)))
+    names = [f"p{number}" for number in range(60, 80)]
+    both.see(*(_named(name, f"n{number}") for number, name in enumerate(names)))
+    both.attempt(*names)
+    assert both.in_runs - before == 18
+    assert len(_failed(both.last[0])) == 2
+
+
 def test_two_pods_that_name_one_node_are_not_in_one_run() -> None:
     both = _both()
     names = [f"d{number}" for number in range(60)]
