@@ -98,7 +98,8 @@ TESTED_BY: Final = {
         "scheduling/test_pod_group_cycle extenders/test_attempts"
     ),
     "scheduling/attempt/pre_filtering": (
-        "scheduling/test_scheduler scheduling/test_resizes scheduling/test_batch scheduling/test_stepping"
+        "scheduling/test_scheduler scheduling/test_metrics scheduling/test_resizes "
+        "scheduling/test_batch scheduling/test_stepping"
     ),
     "scheduling/attempt/prepared": "scheduling/test_prepared scheduling/test_evaluation",
     "scheduling/attempt/ranking": (
@@ -170,7 +171,9 @@ TESTED_BY: Final = {
         "scheduling/test_driver scheduling/test_deleted_while_bound scheduling/test_object_faults "
         "scheduling/test_resizes scheduling/test_observed_batches"
     ),
-    "scheduling/popped": "scheduling/test_driver scheduling/test_pod_group_stepping",
+    "scheduling/popped": (
+        "scheduling/test_driver scheduling/test_pod_group_stepping scheduling/test_stepping scheduling/test_runs"
+    ),
     "scheduling/preemption/candidates": "scheduling/test_candidates scheduling/test_pod_groups_of_1_37",
     "scheduling/preemption/victims": "scheduling/test_pod_groups_of_1_37",
     "scheduling/profiles/contained": "scheduling/test_faults scheduling/test_plugin_reload",

@@ -305,6 +305,22 @@ def test_active_pods_overtake_those_popped_before_their_backoff_expired() -> Non
     assert order == ["d", "a", "b", "c"]
 
 
+def test_a_popped_pod_that_has_returned_to_the_queue_is_dropped() -> None:
+    run = Driven()
+    run.see(node(), *(pod(name) for name in "abc"))
+    run.driver.step(PodsPopped([run.entry(name) for name in "abc"]))
+    run.driver.popped.hand_back("uid-b")
+    assert [entry.pod.name for entry in run.driver.popped.entries] == ["a", "c"]
+
+
+def test_pods_of_a_group_are_attempted_one_by_one_in_releases_without_groups() -> None:
+    run = Driven()
+    raw = pod("p")
+    raw["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    run.see(raw)
+    assert run.driver.popped.in_group(run.entry("p")) is False
+
+
 @pytest.mark.parametrize("attempted", [0, 1, MOST_POPPED - 1])
 def test_the_queues_head_waits_for_no_attempt_of_the_batch_that_was_popped_before_it(attempted: int) -> None:
     run = Driven()
