@@ -41,6 +41,7 @@ from kschedd.dumps.loading import Prepared
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import FullCollections, collection_paused, tune_gc
+from kschedd.live.agreement import AgreementActor
 from kschedd.live.api_server import ApiServer
 from kschedd.live.mirror import MirrorActor, mirroring
 from kschedd.live.remote import MirroredCluster, scheduling
@@ -200,6 +201,8 @@ async def _serve(
         most_body, started_s = options.max_request_body_bytes, cluster.clock.now()
         daemon = DaemonState(version(), str(path), started_s, most_body, stop=orders.stop, limits=limits)
         daemon.mirror = None if mirror is None else mirror.describe
+        agreement = None if mirror is None or remote_cluster is not None else AgreementActor(cluster)
+        daemon.agreement = None if agreement is None else agreement.describe
         daemon.leader = None if remote_cluster is None else remote_cluster.leader.describe
         server = _server(cluster, daemon, audit, face, shares)
         parts = {"unauthenticated": remote, "http-connections": face, "audited": audit}
@@ -214,7 +217,8 @@ async def _serve(
             [door for door in (http, None if remote is None else remote.credentials) if door is not None],
             log,
         )
-        running = _Running(orders, cluster, daemon, server, remote, face, reloading, telemetry, mirror, remote_cluster)
+        mirroring_actors = (mirror, agreement, remote_cluster)
+        running = _Running(orders, cluster, daemon, server, remote, face, reloading, telemetry, *mirroring_actors)
         await running.run(listener, partial(task_status.started, path))
 
 
@@ -343,6 +347,7 @@ class _Running:
     _reloading: Reloading
     _telemetry: TelemetryExporter | None
     _mirror: MirrorActor | None
+    _agreement: AgreementActor | None
     _remote_cluster: MirroredCluster | None
     _manager: ServiceManager = attrs.field(factory=lambda: ServiceManager.of(os.environ, os.getpid()))
 
@@ -382,6 +387,8 @@ class _Running:
         """
         if self._mirror is not None:
             await nursery.start(self._mirror.run, name="mirror")
+        if self._agreement is not None:
+            nursery.start_soon(self._agreement.run, name="agreement")
         if self._remote_cluster is not None:
             nursery.start_soon(self._remote_cluster.leader.run, self._cluster.queue, name="leader")
         self._manager.tell(READY, f"STATUS=at {self._daemon.socket}")

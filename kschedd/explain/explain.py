@@ -150,7 +150,8 @@ def finish(
         found.chosen = pod.node_name
     gated = found.gated_by is not None
     found.dumped = dumped.dumped_message(pod, nodes, found.message, gated=gated, version=fork.config.version)
-    found.attempt = None if fork.past is None else _attempt(fork.past, found)
+    if fork.past is not None and fork.past.record is not None:
+        found.attempt = _attempt(fork.past, fork.past.record, found)
     found.decision = recorded
     return found
 
@@ -169,8 +170,7 @@ def _reserved(fork: Fork) -> Reserved | None:
     return Reserved(fork.known.node_name, list(fork.permit_plugins))
 
 
-def _attempt(past: Past, found: Explanation) -> PastAttempt:
-    record = past.record
+def _attempt(past: Past, record: AttemptRecord, found: Explanation) -> PastAttempt:
     found.notes.append(
         f"attempt {record.attempt} worked out again: the cluster is as it was at version {record.version}, "
         f"{len(past.since)} writes ago; plugins and weights are those of now"

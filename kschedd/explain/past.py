@@ -23,10 +23,11 @@ from kschedd.store.objects.log import WatchEvent
 class Past:
     """`before` contains the records up to the attempt, oldest first.
 
-    `since` contains the writes after the version that the attempt had processed.
+    `since` contains the writes after the version that the attempt had processed. `record` is None for the attempt of
+    another scheduler.
     """
 
-    record: AttemptRecord
+    record: AttemptRecord | None
     before: Sequence[AttemptRecord]
     since: Sequence[WatchEvent]
 

@@ -1,5 +1,6 @@
 """Answers of methods about a real cluster that this daemon mirrors, or whose pods it schedules."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import attrs
@@ -18,3 +19,40 @@ class LeaderAnswer:
     leads: Annotated[bool, "this daemon currently schedules that cluster"]
     lease: Annotated[str, "`namespace/name` of the Lease (empty: there is none)"]
     leader: Annotated[str, "the holder of the Lease"]
+
+
+@attrs.frozen
+class PluginCount:
+    plugin: str
+    result: str
+    pods: int
+
+
+@attrs.frozen
+class OtherPlacement:
+    """A pod that the mirrored cluster placed on another node than this daemon would."""
+
+    at_s: Annotated[float, "time of the binding, in seconds since the epoch"]
+    pod: Annotated[str, "namespace/name"]
+    node: Annotated[str, "the pod's node in the mirrored cluster"]
+    expected: Annotated[list[Annotated[str, "node"]], "the nodes that this daemon would choose, at most 5"]
+    result: Annotated[
+        str,
+        "race (expected in the state of 2 s earlier), partial search (possibly the search ended before the best node), "
+        "lower score, rejected or unknown node",
+    ]
+    plugin: Annotated[str, "the plugin that rejects the node or has the largest difference in points, or empty"]
+    why: str
+
+
+@attrs.frozen(kw_only=True)
+class AgreementAnswer:
+    """How often the mirrored cluster's schedulers and this daemon choose the same node."""
+
+    since_s: Annotated[float, "start of the comparison, in seconds since the epoch"]
+    bound: Annotated[int, "number of pods that were bound since then"]
+    of_others: Annotated[int, "pods whose schedulerName has no profile here"]
+    not_evaluated: Annotated[int, "pods that were bound faster than they can be evaluated"]
+    results: Annotated[Mapping[str, Annotated[int, "pods"]], "evaluated pods by result; equal: the node is among ours"]
+    plugins: Annotated[list[PluginCount], "differences by plugin, the most frequent first"]
+    latest: Annotated[list[OtherPlacement], "the latest differences, at most 100, the oldest first"]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kschedd.printing.reports import agreement
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.scenarios.commands import ScenarioCluster
 
 NODE = (
@@ -183,6 +185,42 @@ def test_compare_with_itself_finds_nothing(scenario: ScenarioCluster, tmp_path: 
     answer = scenario.do("compare --config a.yaml --config a.yaml -f five.yaml", "")
     assert answer == "a.yaml -> a.yaml: 5 pods, all alike; pending 3 -> 3\n"
     assert "--kube-version A,B is required" in scenario.do("compare", "")
+
+
+def test_a_comparison_with_a_mirror_requires_one(scenario: ScenarioCluster) -> None:
+    assert "this daemon mirrors no cluster: `kschedd run --mirror` starts one" in scenario.do("compare --mirror", "")
+    assert "--mirror excludes --weight" in scenario.do("compare --mirror --weight NodeResourcesFit=5", "")
+    assert "-o html is not available with --mirror" in scenario.do("compare --mirror -o html", "")
+
+
+def test_a_comparison_with_a_mirror_shows_counts_rules_and_the_newest_differences() -> None:
+    other = {"at_s": 60.0, "pod": "a/p", "node": "n1", "expected": ["n2"], "result": "rejected", "plugin": "Fit"}
+    found = {
+        "since_s": 0.0,
+        "bound": 1205,
+        "of_others": 1,
+        "not_evaluated": 4,
+        "results": {"equal": 1195, "race": 3, "rejected": 2},
+        "plugins": [{"plugin": "Fit", "result": "rejected", "pods": 2}],
+        "latest": [{**other, "why": "Fit: older"}, {**other, "at_s": 90.0, "why": "Fit: Insufficient cpu"}],
+    }
+    lines = agreement.as_text(found, 1, 7200.0, TerminalStyle()).splitlines()
+    assert lines[:4] == [
+        "1,205 pods bound since 1970-01-01T00:00:00Z (120m); 1,200 evaluated.",
+        "99.6% of them are on a node that this daemon would choose.",
+        "1 pod of schedulers without a profile here: not evaluated",
+        "4 pods bound faster than they can be evaluated",
+    ]
+    assert [line.split()[:2] for line in lines[6:9]] == [["equal", "1,195"], ["race", "3"], ["rejected", "2"]]
+    assert lines[-3:] == [
+        "latest differences (1, the newest first):",
+        "~ 1970-01-01T00:01:30Z a/p: n1 there, n2 here (rejected)",
+        "    Fit: Insufficient cpu",
+    ]
+    assert agreement.differs(found)
+    assert not agreement.differs({"results": {"equal": 5, "race": 1, "partial search": 2}})
+    nothing = agreement.as_text({**found, "bound": 0, "results": {}}, 1, 60.0, TerminalStyle())
+    assert nothing == "The mirrored cluster has bound no pod since 1970-01-01T00:00:00Z (60s).\n"
 
 
 def test_one_configuration_or_a_weight_is_compared_with_the_present_one(

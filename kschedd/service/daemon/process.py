@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from kschedd.limits import BOUNDS, MAX_REQUEST_BYTES, Bound, DaemonLimits
-from kschedd.live.answers import LeaderAnswer, MirrorAnswer
+from kschedd.live.answers import AgreementAnswer, LeaderAnswer, MirrorAnswer
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.answers import (
@@ -50,6 +50,9 @@ class DaemonState:
     # limit -> function that returns the present and the highest usage
     usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)
     mirror: Callable[[], MirrorAnswer] | None = None  # returns the mirrored cluster's state; None without one
+    agreement: Callable[[], AgreementAnswer] | None = (
+        None  # returns the comparison of placements; None without --mirror
+    )
     # returns the state of the lease in the mirrored cluster, with --schedule
     leader: Callable[[], LeaderAnswer] | None = None
 
@@ -91,6 +94,17 @@ class DaemonMethods(Methods):
             plugins=plugins,
             limits=InfoLimits(self._daemon.max_request_body_bytes, most_bytes),
         )
+
+    @method(
+        "daemon.agreement",
+        reads=True,
+        doc="Returns how often the schedulers of the mirrored cluster choose the node that this daemon would choose.",
+        answer=AgreementAnswer,
+    )
+    async def agreement(self, call: Call) -> Any:
+        if self._daemon.agreement is None:
+            raise RpcError("invalid", "this daemon mirrors no cluster: `kschedd run --mirror` starts one that does")
+        return self._daemon.agreement()
 
     @method(
         "daemon.clients",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kschedd.api.schemas.kinds import lookup
 from kschedd.errors import KscheddError
-from kschedd.printing.reports import comparison
+from kschedd.printing.reports import agreement, comparison
 from kschedd.printing.terminal.tables import Table, flowing, render
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.answers import FORMS, write_answer
@@ -254,13 +254,19 @@ def _compare_words(words: VerbParser) -> None:
         metavar="FILE.py",
         help="a Python file with plugins (requires --from; a daemon has plugins of its own)",
     )
+    words.add_argument(
+        "--mirror",
+        action="store_true",
+        help="compare the placements of the cluster that the daemon mirrors with the placements that it would choose",
+    )
     words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print at most N pods (100)")
     output_flag(words, _COMPARE_FORMS)
 
 
 @verb(
     "compare",
-    "Compare the placements of all pods, or of a workload (-f), under two configurations or Kubernetes versions. "
+    "Compare the placements of all pods, or of a workload (-f), under two configurations or Kubernetes versions, or "
+    "those of a mirrored cluster with ours (--mirror). "
     "Exit status: 0 equal, 1 different.",
     _compare_words,
     examples=(
@@ -272,11 +278,14 @@ def _compare_words(words: VerbParser) -> None:
         "compare --kube-version 1.34,1.36 -f app.yaml -o markdown",
         "compare --kube-version 1.34,1.36 --from dump/ --config scheduler.yaml",
         "compare --kube-version 1.34,1.36 --scenario upgrade.txt",
+        "compare --mirror",
     ),
     failed=2,
 )
 def compare(session: VerbSession, options: argparse.Namespace) -> int:
     output_of(options.output, _COMPARE_FORMS)
+    if options.mirror:
+        return _compare_with_mirror(session, options)
     versions = _compared_versions(options)
     if options.plugin and not options.origin:
         raise UsageError("--plugin requires --from: a daemon has the plugins it was started with", "compare")
@@ -307,6 +316,30 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
     elif not write_answer(session, options.output, found):
         session.write(flowing(comparison.as_text(found, options.limit), session.style))
     return 1 if found["different"] else 0
+
+
+def _compare_with_mirror(session: VerbSession, options: argparse.Namespace) -> int:
+    others = {
+        "--config": options.config,
+        "--weight": options.weight,
+        "--kube-version": options.kube_version,
+        "--from": options.origin,
+        "--scenario": options.scenario,
+        "-f": options.filename,
+        "--plugin": options.plugin,
+    }
+    given = [flag for flag, value in others.items() if value]
+    if given:
+        raise UsageError(f"--mirror excludes {given[0]}", "compare")
+    if options.output in _PAGES:
+        raise UsageError(f"-o {options.output} is not available with --mirror: use table, json or yaml", "compare")
+    try:
+        found = session.daemon.call("daemon.agreement")
+    except KscheddError as fault:
+        raise UsageError(str(fault), "compare") from fault
+    if not write_answer(session, options.output, found):
+        session.write(flowing(agreement.as_text(found, options.limit, session.now(), session.style), session.style))
+    return 1 if agreement.differs(found) else 0
 
 
 def _compared_versions(options: argparse.Namespace) -> list[str]:
