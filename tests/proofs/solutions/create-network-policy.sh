@@ -1,0 +1,1 @@
+kubectl apply -f artifacts/desired-policy.yaml

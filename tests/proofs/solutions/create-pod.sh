@@ -1,0 +1,1 @@
+kubectl run web-server --image=nginx -n web-server

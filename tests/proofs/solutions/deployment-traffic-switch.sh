@@ -1,0 +1,1 @@
+kubectl patch svc checkout-service -n e-commerce -p '{"spec":{"selector":{"version":"green"}}}'

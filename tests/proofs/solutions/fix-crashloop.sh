@@ -1,0 +1,2 @@
+kubectl patch deploy app -n crashloop-test --type json -p '[{"op":"remove","path":"/spec/template/spec/containers/0/args"},{"op":"remove","path":"/spec/template/spec/containers/0/command"},{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"nginx:1.29"}]'
+kubectl rollout status deploy/app -n crashloop-test --timeout=60s; kubectl wait pod -n crashloop-test --for=delete -l app=nginx --timeout=1s || true; sleep 32

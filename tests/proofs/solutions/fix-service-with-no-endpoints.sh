@@ -1,0 +1,1 @@
+kubectl patch deploy web-app-deployment -n webshop-frontend --type json -p '[{"op":"remove","path":"/spec/template/spec/nodeSelector"}]'; kubectl rollout status deploy/web-app-deployment -n webshop-frontend --timeout=60s; sleep 3

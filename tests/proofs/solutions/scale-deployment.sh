@@ -1,0 +1,1 @@
+kubectl scale deploy web-app --replicas=2 -n scale-test; sleep 2
