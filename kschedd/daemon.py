@@ -349,7 +349,7 @@ def _driver(
 def _bound(store: Store, driver: SchedulingDriver, limits: DaemonLimits) -> None:
     """Set the limits of the components without I/O to the limits of the daemon."""
     if limits.changed:
-        store.log.keep(limits["watch-history"])
+        store.log.keep(limits["watch-history"], limits["watch-history-bytes"])
         store.keep_admitted(limits["admitted-pods"], limits["admitted-node-affinities"])
     driver.debugger.most_breakpoints = limits["breakpoints"]
     table = driver.machine.cluster.table

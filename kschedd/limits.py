@@ -80,6 +80,14 @@ BOUNDS: Final[Mapping[str, Bound]] = {
         ),
         Bound("watch-history", 100_000, "changes of objects kept for watches", "older ones are dropped", minimum=10),
         Bound(
+            "watch-history-bytes",
+            256 * _MIB,
+            "estimated memory of these changes",
+            "older ones are dropped",
+            "bytes",
+            _MIB,
+        ),
+        Bound(
             "admitted-pods",
             8192,
             "pod templates (spec and labels) whose admission is cached; as many again without amounts",

@@ -176,6 +176,11 @@ class StoreReader:
         """Return whether a client watches objects of this kind."""
         return self.log.is_watched(kind)
 
+    @property
+    def history_bytes_used(self) -> tuple[int, int]:
+        """Estimated number of bytes of the events in the log, and the largest number so far."""
+        return self.log.bytes_used
+
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:
         """Watch the writes after `since_version` (None: after the last write).
 

@@ -226,3 +226,55 @@ def test_events_of_writes_were_not_loaded() -> None:
     store.create(config_map("c"))
     assert [event.loaded for event in watch.take()] == [False]
     assert [event.loaded for event in changes(1, 1)] == [False]
+
+
+def slices(log: EventLog, many: int) -> EventLog:
+    """Append this many versions of an EndpointSlice with 100 endpoints to the log and return it."""
+    for version in range(log.version + 1, log.version + many + 1):
+        meta = {"name": "s", "namespace": "default", "resourceVersion": str(version)}
+        endpoints = [{"addresses": [f"10.0.0.{n}"], "conditions": {"ready": True}} for n in range(100)]
+        raw = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": meta, "endpoints": endpoints}
+        log.append(WatchEvent(ADDED, None, typed("EndpointSlice", raw), version))
+    return log
+
+
+def test_large_events_are_dropped_by_their_size() -> None:
+    log = slices(EventLog(most_bytes=1 << 20), 200)
+    kept, _ = log.used
+    held, most = log.bytes_used
+    assert 10 < kept < 60
+    assert held <= (1 << 20) * 17 / 16 + (1 << 16)
+    assert held <= most < 2 << 20
+    assert len(log.written_after(log.oldest)) == kept
+    assert log.used[0] < slices(EventLog(), 200).used[0] == 200
+
+
+def test_small_events_are_limited_by_their_number() -> None:
+    log = filled(EventLog(history=500, most_bytes=1 << 20), 2_000)
+    assert log.used[0] <= 1_000
+    assert log.bytes_used[0] == 2_048 * log.used[0]
+
+
+def test_events_that_a_cursor_needs_are_kept_whatever_their_size() -> None:
+    log = EventLog(most_bytes=1 << 20)
+    cursor = log.watch(None, 0)
+    slices(log, 200)
+    assert len(cursor.take()) == 200
+
+
+def test_sizes_follow_a_rollback() -> None:
+    log = slices(EventLog(), 5)
+    before = log.bytes_used[0]
+    slices(log, 3)
+    log.show(5)
+    log.truncate(5)
+    assert log.bytes_used[0] == before
+
+
+def test_shared_parts_of_an_object_are_counted_once() -> None:
+    store = Store(now=Clock())
+    store.create(config_map("c", a="x" * 100_000))
+    before = store.history_bytes_used[0]
+    assert before > 100_000
+    store.merge_patch("ConfigMap", "default", "c", {"metadata": {"labels": {"a": "b"}}})
+    assert store.history_bytes_used[0] < before + 10_000

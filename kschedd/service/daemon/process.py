@@ -127,6 +127,7 @@ class DaemonMethods(Methods):
         used = {name: usage() for name, usage in self._daemon.usage.items()}
         used["log"] = await cluster.log.query(lambda log: 2 * (len(log),))
         used["watch-history"] = await cluster.store.do(lambda store: store.history_used)
+        used["watch-history-bytes"] = await cluster.store.do(lambda store: store.history_bytes_used)
         used["admitted-pods"] = await cluster.store.do(lambda store: store.admitted_used)
         used["admitted-node-affinities"] = await cluster.store.do(lambda store: store.node_affinities_used)
         used["breakpoints"] = await cluster.scheduler.query(

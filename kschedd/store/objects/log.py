@@ -3,10 +3,10 @@
 Each write has the next version, so an event's index in the log is its version minus that of the oldest event. A watcher
 is a position in this list, so an event costs nothing for a watcher until the watcher takes it.
 
-At least the last `history` events are kept. Older events that an open cursor has not taken are also kept, up to
-`patience` events in total. A cursor that is further behind, or a watch from a version before the log, gets 410 Gone. If
-a journal persists the events, cursors get only the persisted events, up to the version `shown`. A cursor ends when it
-is closed or garbage-collected.
+The last `history` events are kept, or fewer if they are estimated to hold more than `most_bytes` in memory. Older
+events that an open cursor has not taken are also kept, up to `patience` events in total. A cursor that is further
+behind, or a watch from a version before the log, gets 410 Gone. If a journal persists the events, cursors get only the
+persisted events, up to the version `shown`. A cursor ends when it is closed or garbage-collected.
 """
 
 import weakref
@@ -20,7 +20,11 @@ from kschedd.values import fast_frozen
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
+MOST_BYTES: Final = 256 << 20
 _TRIM_STEP: Final = 1000  # events
+_TRIM_SHARE: Final = 16  # the log is trimmed again after it has grown by this share of its bytes
+_SMALL: Final = 2_048  # bytes; estimate for the event of a pod, and the least for other events
+_FEWEST: Final = 10  # events that are kept, however large they are
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
@@ -87,7 +91,13 @@ class Cursor:
 
 class EventLog:
     def __init__(
-        self, version: int = 0, *, history: int = 100_000, patience: int = 4_000_000, events: Iterable[WatchEvent] = ()
+        self,
+        version: int = 0,
+        *,
+        history: int = 100_000,
+        patience: int = 4_000_000,
+        most_bytes: int = MOST_BYTES,
+        events: Iterable[WatchEvent] = (),
     ) -> None:
         """Create a log of these events; the first event has version `version` + 1."""
         self._events: list[WatchEvent] = list(events)
@@ -96,15 +106,21 @@ class EventLog:
         self.version = version + len(self._events)
         self._history = history
         self._patience = max(patience, history)
+        self._most_bytes = most_bytes
+        self._large: dict[int, int] = {}  # by version: bytes of an event beyond those of a small one
+        self._large_bytes = 0
+        self._trim_at_bytes = most_bytes // _TRIM_SHARE
+        self._most_held = 0  # largest number of bytes so far
         self._step = max(1, min(history, _TRIM_STEP))
         self._trim_at = history + self._step
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
         self._shown: int | None = None
         self._most = 0  # largest number of events so far
 
-    def keep(self, history: int) -> None:
-        """Keep at least the last `history` events."""
+    def keep(self, history: int, most_bytes: int = MOST_BYTES) -> None:
+        """Keep the last `history` events if they need at most this number of bytes."""
         self._history, self._patience = history, max(self._patience, history)
+        self._most_bytes, self._trim_at_bytes = most_bytes, most_bytes // _TRIM_SHARE
         self._step = max(1, min(history, _TRIM_STEP))
         self._trim_at = history + self._step
 
@@ -112,6 +128,16 @@ class EventLog:
     def used(self) -> tuple[int, int]:
         """Number of events in the log, and the largest number so far."""
         return len(self._events), max(self._most, len(self._events))
+
+    @property
+    def bytes_used(self) -> tuple[int, int]:
+        """Estimated number of bytes of the events in the log, and the largest number so far."""
+        held = self._bytes
+        return held, max(self._most_held, held)
+
+    @property
+    def _bytes(self) -> int:
+        return _SMALL * len(self._events) + self._large_bytes
 
     @property
     def shown(self) -> int:
@@ -140,6 +166,11 @@ class EventLog:
         assert event.version == self.version + 1, "each write has the next version"
         self.version = event.version
         self._events.append(event)
+        if event.new.kind != "Pod" and (more := _bytes_of(event) - _SMALL) > 0:
+            self._large[event.version] = more
+            self._large_bytes += more
+            if self._large_bytes >= self._trim_at_bytes:
+                self._trim()
         if len(self._events) >= self._trim_at:
             self._trim()
 
@@ -177,19 +208,51 @@ class EventLog:
         assert version >= self.shown, "events that cursors have seen must remain"
         del self._events[version + 1 - self._first :]
         self.version = version
+        while self._large and next(reversed(self._large)) > version:
+            self._large_bytes -= self._large.popitem()[1]
 
     def forget(self, cursor: Cursor) -> None:
         self._cursors.discard(cursor)
 
     def _trim(self) -> None:
         """Drop old events that no cursor needs, in small steps, because freeing objects is slow."""
-        keep = self._history
+        self._most = max(self._most, len(self._events))
+        self._most_held = max(self._most_held, self._bytes)
+        keep = min(self._history, self._number_of_affordable())
         for cursor in self._cursors:
             keep = max(keep, self.version - cursor.version)
         keep = max(min(keep, self._patience), self.version - self.shown)
         drop = len(self._events) - keep
-        self._most = max(self._most, len(self._events))
         if drop > 0:
             del self._events[:drop]
             self._first += drop
+            while self._large and (oldest := next(iter(self._large))) < self._first:
+                self._large_bytes -= self._large.pop(oldest)
         self._trim_at = len(self._events) + self._step
+        self._trim_at_bytes = self._large_bytes + self._most_bytes // _TRIM_SHARE
+
+    def _number_of_affordable(self) -> int:
+        """Return the number of the latest events whose estimated size is within the limit."""
+        left, held = len(self._events), self._bytes
+        while held > self._most_bytes and left > _FEWEST:
+            held -= _SMALL + self._large.get(self.version + 1 - left, 0)
+            left -= 1
+        return left
+
+
+def _bytes_of(event: WatchEvent) -> int:
+    """Return the approximate memory of the event's new object, without the parts that it shares with the old one."""
+    raw, old = event.new.raw, {} if event.old is None else event.old.raw
+    waiting = [value for key, value in raw.items() if old.get(key) is not value]
+    size = 0
+    while waiting:
+        value = waiting.pop()
+        if type(value) is str:
+            size += len(value)
+        elif isinstance(value, dict):
+            size += 64 + 80 * len(value)
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            size += 64 + 8 * len(value)
+            waiting.extend(value)
+    return size
