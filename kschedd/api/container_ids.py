@@ -34,6 +34,17 @@ def image_id(image: str) -> str:
     return f"{folder}{slash}{last.partition(':')[0]}@{digest if at else f'sha256:{_digest(reference)}'}"
 
 
+def is_simulated(pod: Raw) -> bool:
+    """Return whether a simulated kubelet has started a container of the pod, unlike the pods of a dump."""
+    entries = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any(_has_own_id(entry) for entry in entries)
+
+
+def _has_own_id(entry: Raw) -> bool:
+    image = entry.get("imageID")
+    return bool(image) and image == image_id(entry.get("image") or "")
+
+
 def with_container_ids(pod: Raw) -> Raw:
     """Return the pod with the IDs of its simulated containers; the given pod if there are none."""
     status = pod.get("status")
@@ -45,8 +56,7 @@ def with_container_ids(pod: Raw) -> Raw:
 
 
 def _with_id(entry: Raw, uid: str) -> Raw:
-    image = entry.get("imageID")
-    if not image or "containerID" in entry or image != image_id(entry.get("image") or ""):
+    if "containerID" in entry or not _has_own_id(entry):
         return entry
     state, restarts = entry.get("state") or {}, entry.get("restartCount") or 0
     here = _container_id(uid, entry["name"], restarts)

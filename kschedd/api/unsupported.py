@@ -18,7 +18,8 @@ _NAMED: Final = 5  # maximum number of objects listed in a sentence; further obj
 # kinds whose expected behavior kschedd does not implement
 _KINDS: Final[Mapping[str, str]] = {
     "HorizontalPodAutoscaler": (
-        "scales by the annotations kschedd.io/cpu-usage and kschedd.io/memory-usage of its pods, and not without them"
+        "scales by the annotations kschedd.io/cpu-usage and kschedd.io/memory-usage of its pods; pods without them are "
+        "idle"
     ),
     "APIService": "stored, but requests for its API are not forwarded",
     "CertificateSigningRequest": "stored, but it is not signed",

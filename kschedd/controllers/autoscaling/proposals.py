@@ -1,9 +1,8 @@
 """The number of replicas that a resource metric of a HorizontalPodAutoscaler proposes.
 
-Plain functions of pods and the time. Usage comes from the annotations of pods (`kschedd.api.simulation.usage`). A pod
-without such an annotation has no metrics: its requests, which `kubectl top` shows instead, would scale every workload
-up to its maximum. Units: millicores, or thousandths of a byte. Source: Kubernetes v1.37,
-controller/podautoscaler/replica_calculator.go, metrics/utilization.go.
+Plain functions of pods and the time. The usage of pods is that of metrics.k8s.io (`kschedd.api.simulation.usage`). A
+pod from a dump has no metrics without an annotation, because its workload must keep its replicas. Units: millicores, or
+thousandths of a byte. Source: Kubernetes v1.37, controller/podautoscaler/replica_calculator.go, metrics/utilization.go.
 """
 
 import math
@@ -15,7 +14,7 @@ import attrs
 from kschedd.api.conditions import condition
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import milli_value
-from kschedd.api.simulation.usage import CPU, MEMORY, container_usage
+from kschedd.api.simulation.usage import CPU, MEMORY, container_usage, has_usage
 from kschedd.api.text.times import seconds
 from kschedd.errors import KscheddError
 
@@ -105,11 +104,9 @@ def _tolerated(ratio: float) -> bool:
 
 
 def _usage(pod: Pod, resource: str, container: str) -> int | None:
-    """Return the usage in the pod's annotations; None if the pod does not run or has no such annotation."""
+    """Return the usage of the pod; None if the pod does not run or its usage is unknown."""
     key = _ANNOTATIONS.get(resource)
-    if key is None or pod.phase != "Running":
-        return None
-    if not any(name == key or name.startswith(f"{key}.") for name in pod.annotations):
+    if key is None or pod.phase != "Running" or not has_usage(pod, key):
         return None
     found = container_usage(pod)
     used = [each for name, each in found.items() if container in ("", name)]

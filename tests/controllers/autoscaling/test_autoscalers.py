@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.conditions import condition
+from kschedd.api.simulation.usage import pod_usage
 from kschedd.controllers.autoscaling.autoscalers import Autoscalers
 from kschedd.controllers.autoscaling.limits import History
 from kschedd.controllers.workloads.replicasets import ReplicaSets
@@ -128,10 +129,29 @@ def test_the_range_and_the_rate_limit_the_replicas() -> None:
     ) in cluster.told()
 
 
-def test_pods_without_annotations_have_no_metrics() -> None:
+def test_pods_without_annotations_are_idle() -> None:
+    cluster = Cluster()
+    cluster.store.create(replica_set(3, None, cpu="200m", memory="1Gi"))
+    cluster.advance(60)
+    memory = {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 80}}
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
+    cluster.store.create(autoscaler(metrics=[{"type": "Resource", "resource": each} for each in (cpu, memory)]))
+    cluster.advance(1)
+    shown = cluster.get("HorizontalPodAutoscaler", "web").status["currentMetrics"]
+    assert [metric["resource"]["current"]["averageUtilization"] for metric in shown] == [1, 50]
+    assert {pod_usage(pod) for pod in cluster.pods()} == {(2, 1 << 29)}, "as metrics.k8s.io shows them"
+    cluster.advance(360)
+    assert cluster.replicas == 2
+
+
+def test_pods_of_a_dump_without_annotations_have_no_metrics() -> None:
     cluster = Cluster()
     cluster.store.create(replica_set(2, None))
     cluster.advance(60)
+    for pod in cluster.pods():
+        statuses = [{**entry, "imageID": "registry.example/c@sha256:1"} for entry in pod.status["containerStatuses"]]
+        patch = {"status": {"containerStatuses": statuses}}
+        cluster.store.merge_patch("Pod", "default", pod.name, patch, subresource="status")
     cluster.store.create(autoscaler())
     cluster.advance(60)
     assert cluster.replicas == 2
