@@ -8,7 +8,7 @@ Owns: the catalogue, and the documents generated from it.  Uses: the cluster, th
 """
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -30,6 +30,7 @@ from kschedd.apiserver.access import (
 )
 from kschedd.apiserver.auditing import audited
 from kschedd.apiserver.catalogue import openapi
+from kschedd.apiserver.catalogue.local_services import API_SERVICE, local_services
 from kschedd.apiserver.catalogue.resources import Catalogue, built_in, defined_versions, metrics_version
 from kschedd.apiserver.codec.bodies import warning_headers
 from kschedd.apiserver.codec.negotiation import (
@@ -270,7 +271,7 @@ class ApiFace:
             case "get":
                 return await self._get(call)
             case "list":
-                return await list_all(services, call)
+                return await list_all(services, call, await self._computed(call))
             case "watch":
                 return await watch(services, call)
             case "create":
@@ -285,7 +286,15 @@ class ApiFace:
 
     async def _get(self, call: ApiCall) -> HttpResponse:
         wanted_form(call.headers.get("accept", ""), single=True)
-        return await get_object(self.services, call, await find(self.services, call))
+        return await get_object(self.services, call, await find(self.services, call, await self._computed(call)))
+
+    async def _computed(self, call: ApiCall) -> Sequence[Object]:
+        """Return the objects of the kind that are not stored: the APIServices of this API server."""
+        if call.target.resource.stored != API_SERVICE:
+            return ()
+        first = await self.services.cluster.store.do(lambda store: store.find("Namespace", "", "default"))
+        since = "" if first is None else first.metadata.get("creationTimestamp") or ""
+        return tuple(local_services(self._listed, since))
 
     # Requests without a resource
 

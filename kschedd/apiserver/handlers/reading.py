@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final
 
+import attrs
+
 from kschedd.api.objects import Object, Raw
 from kschedd.api.schemas.weight import is_large
 from kschedd.api.text.numbers import whole_number
@@ -47,11 +49,11 @@ _INCONSISTENT: Final = (
 )
 
 
-async def find(face: FaceServices, call: ApiCall) -> Object:
-    """Return the object that the path names."""
+async def find(face: FaceServices, call: ApiCall, computed: Sequence[Object] = ()) -> Object:
+    """Return the object that the path names; it may be one of the computed objects, which are not stored."""
     target = call.target
     version = whole_number(call.query.text("resourceVersion")) if not target.subresource else None
-    options = ReadOptions(version=version)
+    options = ReadOptions(version=version, computed=computed)
     request = Request("get", target.resource.stored, target.namespace, target.name, reading=options)
     return await get(face.cluster, request)
 
@@ -103,8 +105,9 @@ async def _encoded(face: FaceServices, call: ApiCall, value: Any, form: Form, la
     return await face.shares.workers.run(call.client, lambda given_up: _encode(call, value, form))
 
 
-async def list_all(face: FaceServices, call: ApiCall) -> HttpResponse:
+async def list_all(face: FaceServices, call: ApiCall, computed: Sequence[Object] = ()) -> HttpResponse:
     request = await reading_request(face, call)
+    request = attrs.evolve(request, reading=attrs.evolve(request.reading, computed=computed))
     form = wanted_form(call.headers.get("accept", ""), single=False)
     async with face.shares.large.slot(call.client):
         page = await read_page(face, call, request)

@@ -1,6 +1,6 @@
 """Cells of the tables of networking and access: Ingresses, endpoints, network policies, roles, certificates.
 
-Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
+Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go; kube-aggregator, registry/apiservice/etcd/etcd.go.
 """
 
 from collections.abc import Mapping
@@ -19,6 +19,19 @@ def _ingress_hosts(ingress: Raw, around: RowContext) -> str:
 def _ingress_address(ingress: Raw, around: RowContext) -> str:
     points = (status(ingress).get("loadBalancer") or {}).get("ingress") or ()
     return joined((point.get("ip") or point.get("hostname") or "" for point in points), absent="")
+
+
+def _api_server(raw: Raw, around: RowContext) -> str:
+    served = spec(raw).get("service")
+    return f"{served.get('namespace') or ''}/{served.get('name') or ''}" if served else "Local"
+
+
+def _availability(raw: Raw, around: RowContext) -> str:
+    found = next((each for each in status(raw).get("conditions") or () if each.get("type") == "Available"), None)
+    if found is None:
+        return "Unknown"
+    available = str(found.get("status"))
+    return available if available == "True" or not found.get("reason") else f"{available} ({found['reason']})"
 
 
 def _subjects(kind: str) -> Cell:
@@ -83,6 +96,7 @@ NETWORKING: Mapping[str, Cells] = {
         "Address": _ingress_address,
         "Ports": lambda raw, around: "80, 443" if spec(raw).get("tls") else "80",
     },
+    "APIService": {"Service": _api_server, "Available": _availability},
     "IngressClass": {
         "Controller": lambda raw, around: spec(raw).get("controller", ""),
         "Parameters": lambda raw, around: NONE if not spec(raw).get("parameters") else "<set>",

@@ -57,6 +57,9 @@ async def get(cluster: ClusterBackend, request: Request) -> Object:
     try:
         return await cluster.store.do(find)
     except NotFound:
+        computed = next((each for each in request.reading.computed if each.name == request.name), None)
+        if computed is not None:
+            return computed
         event = await recorded_event(cluster, request.namespace, request.name) if request.kind == EVENT else None
         if event is None:
             raise
@@ -82,6 +85,9 @@ async def list_objects(cluster: ClusterBackend, request: Request, turns: Turns, 
     present, version = await cluster.store.do(read)
     if request.kind == COMPONENT_STATUS.name:
         present = [component_statuses()]
+    if options.computed:
+        stored = {obj.key for space in present for obj in space}
+        present = by_namespace((*present, [each for each in options.computed if each.key not in stored]))
     if request.kind == EVENT:
         named = () if options.fields is None else options.fields.requirements
         pod = next((each.value for each in named if each.path == "involvedObject.name" and each.equal), None)
