@@ -130,6 +130,7 @@ TESTED_BY: Final = {
     "scheduling/completion": (
         "scheduling/test_completion scheduling/test_driver scheduling/test_metrics scheduling/test_runs"
     ),
+    "scheduling/config_changes": "scheduling/test_config_changes scheduling/test_reconfigure",
     "scheduling/debug/breakpoints": "scheduling/test_debugger scheduling/test_pod_group_stepping",
     "scheduling/debug/debugger": "scheduling/test_debugger scheduling/test_pod_group_stepping scheduling/test_stepping",
     "scheduling/debug/work": "scheduling/test_scheduler scheduling/test_stepping",
