@@ -308,12 +308,18 @@ def test_refused(plugin: str, args: Any, refusal: str) -> None:
             "bindingTimeout: is too short",
             id="binding-timeout-of-less-than-a-second",
         ),
+        pytest.param(
+            {"bindingTimeout": "soon"},
+            {"DRADeviceBindingConditions": True},
+            "bindingTimeout: ",
+            id="binding-timeout-that-is-no-duration",
+        ),
     ],
 )
 def test_timeouts_of_dynamic_resources_need_their_gates(args: Any, gates: dict[str, bool], refusal: str) -> None:
     with pytest.raises(ConfigErrors) as refused:
         args_of("DynamicResources", args, **gates)
-    [error] = refused.value.errors
+    error = refused.value.errors[0]
     assert f"{error.path}: {error.why}".startswith(f"$.profiles[0].pluginConfig[0].args.{refusal}")
 
 

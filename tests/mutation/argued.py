@@ -71,6 +71,16 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
         ("self._at[stale] = versions.now", "'self._at[stale] = versions.now' becomes 'pass'"): _SPEED,
     },
     "scheduling/preemption/candidates": {
+        ("self._at[stale] = versions.now", "'self._at[stale] = versions.now' becomes 'pass'"): _SPEED,
+        (
+            "elif len(stale) * _MANY > len(window):",
+            "'len(stale) * _MANY' becomes '(len(stale) + _MANY)'",
+        ): _SPEED,
+        ("further = _AHEAD * len(window)", "'_AHEAD * len(window)' becomes '(_AHEAD + len(window))'"): _SPEED,
+        (
+            "evictable = self._lowest.on(stale) < pod.priority",
+            "'self._lowest.on(stale) < pod.priority' becomes '(self._lowest.on(stale) <= pod.priority)'",
+        ): "A dry run finds the same: no pod to evict.",
         ("_MOST_AT_ONCE = 32", "'32' becomes '33'"): _SPEED,
         ("columns.in_use = True", "'True' becomes 'False'"): _SPEED,
         (
@@ -105,6 +115,16 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "return (on(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod_deleted, by_signature=True),)",
             "'True' becomes 'False'",
         ): _SPEED,
+    },
+    "plugins/devices/dynamicresources_args": {
+        (
+            'if given is not None and not gates.get("DRASchedulerFilterTimeout", True):',
+            "'True' becomes 'False'",
+        ): "The gates of each version with this argument have its gate.",
+        (
+            'if given is not None and not gates.get("DRADeviceBindingConditions", False):',
+            "'False' becomes 'True'",
+        ): "The gates of each version with this argument have its gate.",
     },
     "plugins/older/nodepreferavoidpods": {
         (

@@ -617,6 +617,13 @@ def test_earlier_started_pods_are_more_important(text: str, later: str) -> None:
     assert importance(older) < importance(younger) < importance(pod("q", -1, start=0))
 
 
+def test_the_earliest_start_is_that_of_the_most_important_victims() -> None:
+    whens = [(5, "2025-01-01T00:00:02Z"), (5, "2025-01-01T00:00:01Z"), (5, ""), (1, "2024-01-01T00:00:00Z")]
+    victims = [attrs.evolve(pod("p", priority), start_time=when) for priority, when in whens]
+    assert earliest_start(victims) == started(victims[1])
+    assert earliest_start(victims[3:]) == started(victims[3])
+
+
 @pytest.mark.parametrize(
     ("found", "violating"),
     [

@@ -64,7 +64,7 @@ class EvictionOutcome:
     gone_fails: bool = True
     _refusal: Status | None = None
     _victims: int = 0
-    _evicted: int = 0
+    _evicted: bool = False
     # victims deleted before their condition was written
     _gone: set[tuple[str, str]] = attrs.field(factory=set)
     _cancelled: bool = False
@@ -99,7 +99,7 @@ class EvictionOutcome:
         """
         if isinstance(write, Delete):
             self._victims += 1
-            self._evicted += not gone
+            self._evicted = self._evicted or not gone
         if why is None:
             return
         if isinstance(write, MergePatch) and gone:
