@@ -451,6 +451,34 @@ def test_claims_count_by_their_volume_or_their_class(monkeypatch: pytest.MonkeyP
     assert verdict("gone") == 'looking up PVC default/gone: persistentvolumeclaim "gone" not found'
 
 
+def test_claims_of_ephemeral_volumes_count_if_they_were_made_for_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIMIT_VARIABLE, "1")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "new", "uid": "new", "controller": True}
+    meta = {"name": "new-v0", "namespace": "default", "uid": "c", "ownerReferences": [owner]}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": {"volumeName": "pv"}}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv", "uid": "pv"}, "spec": ebs("d")}
+    ephemeral = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+    cluster = cluster_of(node("a"), claim, volume)
+
+    def verdict(*sources: dict[str, Any]) -> str:
+        return words(verdicts("EBSLimits", None, cluster, a_pod(volumes=with_volumes(*sources))))[0]
+
+    assert verdict(ephemeral) == ""
+    assert verdict(ephemeral, ebs("d")) == "", "it is the same volume"
+    assert verdict(ephemeral, ebs("other")) == EXCEEDED
+    assert verdict(ephemeral, {"emptyDir": {}}) == ""
+    cluster.put(parse({**claim, "metadata": {**meta, "ownerReferences": []}}))
+    why = "PVC default/new-v0 was not created for pod default/new (pod is not owner)"
+    assert verdict(ephemeral) == why
+
+
+def test_a_running_pod_with_a_claim_without_a_name_is_an_error_for_all_others() -> None:
+    unnamed = raw_pod("p", "a", volumes=with_volumes({"persistentVolumeClaim": {}}))
+    [status] = verdicts("EBSLimits", None, cluster_of(node("a"), unnamed), a_pod(volumes=with_volumes(ebs("d"))))
+    assert status is not None
+    assert (status.code, status.message) == (Code.ERROR, "PersistentVolumeClaim had no name")
+
+
 @pytest.mark.usefixtures("_no_limit_set")
 def test_what_is_migrated_is_counted_by_node_volume_limits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LIMIT_VARIABLE, "1")

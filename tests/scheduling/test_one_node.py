@@ -80,6 +80,17 @@ def test_a_filter_that_raises_is_an_error() -> None:
     assert "too much" in found.message
 
 
+def test_a_filter_of_columns_that_raises_is_an_error() -> None:
+    def fails(state: Any, pod: Pod, table: Any, rows: Any) -> Any:
+        raise OverflowError("too much")
+
+    columns = plugin("Columns", filter_rows=fails, code_status=lambda state, pod, code: unschedulable("no"))
+    found = why_not(machine(columns), pod())
+    assert found is not None
+    assert (found.code, found.plugin) == (Code.ERROR, "Columns")
+    assert found.message.startswith('running "Columns" filter plugin: OverflowError: too much')
+
+
 def test_the_rejection_of_pre_filter_is_returned() -> None:
     made = machine(plugin("One", pre_filter=saying(unschedulable("not today"))))
     assert why_not(made, pod()) == unschedulable("not today").by("One")

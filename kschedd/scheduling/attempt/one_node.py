@@ -49,6 +49,4 @@ class OneNode:
             found = yield from self.search.run(known, state, pod, at, 0, 1, counted)
         except PluginFault as fault:
             return Status(Code.ERROR, (fault.message,), fault.plugin)
-        if found.error is not None or len(found.rows):
-            return found.error
-        return found.verdicts.status(0)
+        return found.verdicts.status(0) if found.error is None else found.error
