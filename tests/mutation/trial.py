@@ -52,9 +52,13 @@ TESTED_BY: Final = {
     "framework/status": "framework/test_guard framework/test_processes scheduling/test_verdicts",
     "framework/writes": "scheduling/test_driver",
     "plugins/defaultbinder": "plugins/test_defaultbinder scheduling/test_driver",
-    "plugins/defaultpreemption": "plugins/test_defaultpreemption config/test_plugin_args",
+    "plugins/defaultpreemption": (
+        "plugins/test_defaultpreemption config/test_plugin_args scheduling/test_preempted_in_memory"
+    ),
     "plugins/deferredpodscheduling": "plugins/test_deferredpodscheduling scheduling/test_resizes",
-    "plugins/devices/dynamicresources": "plugins/test_dynamicresources plugins/test_dynamicresources_1_36",
+    "plugins/devices/dynamicresources": (
+        "plugins/test_dynamicresources plugins/test_dynamicresources_1_36 plugins/test_registered_events"
+    ),
     "plugins/devices/dynamicresources_args": "config/test_plugin_args",
     "plugins/devices/dynamicresources_state": "plugins/test_dynamicresources_1_36 plugins/test_dynamicresources",
     "plugins/devices/dynamicresources_writes": "plugins/test_dynamicresources_1_36 plugins/test_dynamicresources",

@@ -49,4 +49,4 @@ class OneNode:
             found = yield from self.search.run(known, state, pod, at, 0, 1, counted)
         except PluginFault as fault:
             return Status(Code.ERROR, (fault.message,), fault.plugin)
-        return found.verdicts.status(0) if found.error is None else found.error
+        return found.verdicts.status(0)
