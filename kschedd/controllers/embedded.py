@@ -15,6 +15,7 @@ from kschedd.controllers.kubelets.heartbeats import Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.namespaces import SystemNamespaces
 from kschedd.controllers.networking.endpoints import Endpoints
+from kschedd.controllers.networking.mirroring import EndpointSliceMirroring
 from kschedd.controllers.nodes.cloud_nodes import CloudNodes
 from kschedd.controllers.nodes.nodelifecycle import NodeLifecycle
 from kschedd.controllers.nodes.nodetaints import NodeTaints
@@ -66,7 +67,7 @@ def embedded_controllers(
         CronJobs(),
         Jobs(detailed_events=served),
         TTLAfterFinished(),
-        *([Endpoints(), Autoscalers(), ClusterRoleAggregation()] if served else ()),
+        *([Endpoints(), EndpointSliceMirroring(), Autoscalers(), ClusterRoleAggregation()] if served else ()),
         Kubelets(kubelet_version, requires_configuration=options.requires_configuration),
         Disruption(),
         GarbageCollector(),

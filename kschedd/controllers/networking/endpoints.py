@@ -50,8 +50,8 @@ from kschedd.values import in_parts
 
 Key = tuple[str, str]  # namespace, name of a Service
 _Label = tuple[str, str]
-_ENDPOINTS_MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
-_ENDPOINTS_CONTROLLER: Final = "endpoint-controller"
+ENDPOINTS_MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
+ENDPOINTS_CONTROLLER: Final = "endpoint-controller"
 _OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
 _FEW: Final = 100
 _S_PER_POD: Final = 0.001  # for a Service
@@ -80,7 +80,7 @@ class Endpoints(InSteps):
         # Service -> trigger times of its pods by name, and its own
         self._triggers: dict[Key, tuple[dict[str, str], str]] = {}
         self._own: dict[tuple[str, str, str], int] = {}  # kind, namespace, name -> version of the last own write
-        self._events = EventRecorder(_ENDPOINTS_CONTROLLER)
+        self._events = EventRecorder(ENDPOINTS_CONTROLLER)
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -245,7 +245,7 @@ class Endpoints(InSteps):
             self._examined.pop(key, None)
             self._triggers.pop(key, None)
             found = view.find("Endpoints", namespace, name)
-            managed = found is not None and found.labels.get(_ENDPOINTS_MANAGED_BY) == _ENDPOINTS_CONTROLLER
+            managed = found is not None and found.labels.get(ENDPOINTS_MANAGED_BY) == ENDPOINTS_CONTROLLER
             return [Delete("Endpoints", namespace, name, found.uid)] if found is not None and managed else []
         if not has_own_endpoints(service):
             return []
@@ -332,7 +332,7 @@ def _endpoints_writes(
     cut = truncated(wanted)
     present = view.find("Endpoints", service.namespace, service.name)
     headless = {HEADLESS: ""} if is_headless(service) else {}
-    labels = {**service.labels, **headless, _ENDPOINTS_MANAGED_BY: _ENDPOINTS_CONTROLLER}
+    labels = {**service.labels, **headless, ENDPOINTS_MANAGED_BY: ENDPOINTS_CONTROLLER}
     annotations = {TRIGGER_TIME: trigger_time or None, _OVER_CAPACITY: None if cut is None else "truncated"}
     if present is None:
         meta = {"name": service.name, "namespace": service.namespace, "labels": labels}
