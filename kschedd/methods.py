@@ -31,6 +31,7 @@ from kschedd.service.daemon.process import DaemonMethods, DaemonState
 from kschedd.service.daemon.profile import ProfileMethods
 from kschedd.service.daemon.recording import RecordingMethods
 from kschedd.service.daemon.snapshot import SnapshotMethods
+from kschedd.service.daemon.unread_nodes import rejecting_without_nodes
 from kschedd.service.nodes.changes import NodeMethods
 from kschedd.service.nodes.lifecycle import LifecycleMethods
 from kschedd.service.nodes.pressure import PressureMethods
@@ -65,7 +66,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
 
 def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
     """Return the methods that forks serve, too."""
-    return [
+    methods = [
         *DaemonMethods(cluster, daemon).table(),
         *ReadingMethods(cluster).table(),
         *WritingMethods(cluster).table(),
@@ -88,6 +89,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *CapacityMethods(cluster, cluster_methods).table(),
         *CauseMethods(cluster, daemon, cluster_methods).table(),
     ]
+    return rejecting_without_nodes(methods, daemon)
 
 
 def page() -> str:

@@ -1,9 +1,18 @@
 """Answers of methods about a real cluster that this daemon mirrors, or whose pods it schedules."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import attrs
+
+
+@attrs.frozen
+class UnreadKind:
+    """A kind that the mirror does not contain, because the API server does not permit reading it."""
+
+    resource: Annotated[str, "plural name, such as `nodes`"]
+    kind: str
+    affects: Annotated[str, "the answers that cannot be trusted without these objects"]
 
 
 @attrs.frozen
@@ -12,6 +21,9 @@ class MirrorAnswer:
     context: str
     unheard_s: Annotated[float | None, "seconds since the last data from the API server"]
     unreachable: Annotated[str | None, "why the API server cannot be reached, null if it can"]
+    release: Annotated[str, "version of the API server, such as `v1.36.2` (empty: unknown)"] = ""
+    rules: Annotated[str, "Kubernetes version whose rules decide here, such as `1.36.3`"] = ""
+    unread: Annotated[Sequence[UnreadKind], "kinds without permission to list or watch"] = ()
 
 
 @attrs.frozen

@@ -30,6 +30,8 @@ _PAGE_S: Final = 300  # maximum time for reading a page while data keeps arrivin
 _SMALL: Final = 1 << 16  # maximum size of a body that is decoded without a thread, in bytes
 _LONGEST_EVENT: Final = 1 << 24  # bytes
 _LONGEST_PAGE: Final = 1 << 28
+_LONGEST_RELEASE: Final = 100  # characters
+_VERSION: Final = ServerRequest("GET", "version")
 EVENTS: Final = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 
 
@@ -76,6 +78,8 @@ class ApiServer:
     """A client of one API server."""
 
     _connection: ServerConnection
+    release: str = attrs.field(default="", init=False)
+    """The version that the server has reported, such as v1.36.2; "" before `read_release`."""
 
     @classmethod
     async def connect(cls, kubeconfig: str = "", context: str = "") -> "ApiServer":
@@ -105,6 +109,12 @@ class ApiServer:
 
     async def __aexit__(self, *raised: object) -> None:
         await self._connection.aclose()
+
+    async def read_release(self) -> str:
+        """Read the server's version."""
+        answer = await self.ask(_VERSION)
+        self.release = str(answer.get("gitVersion") or "")[:_LONGEST_RELEASE]
+        return self.release
 
     async def page(self, resource: ServedResource, more: str = "") -> ServedPage:
         """Return a page of the list. If the server is too busy (Retry-After), the request is repeated."""

@@ -27,10 +27,12 @@ from kschedd.actors.queue import QueueActor
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, name_in_group
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.live.answers import MirrorAnswer
+from kschedd.live.answers import MirrorAnswer, UnreadKind
 from kschedd.live.api_server import PAGE, ApiServer, ServedResource, WatchBatch
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
 from kschedd.live.holding import as_held, is_text, new_importer
+from kschedd.live.permissions import affected_by
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.cluster_api import ClusterApi, ClusterWriter
 from kschedd.store.custom_resources.rule_kinds import scheduled_by
 from kschedd.store.errors import Mirrored
@@ -79,6 +81,8 @@ class MirrorActor:
     _store: ClusterApi
     _own: frozenset[str]  # schedulers whose pods this daemon schedules
     _kinds: Sequence[Sequence[ServedResource]]  # for each resource: all its versions, preferred version first
+    _rules: str  # the Kubernetes version whose rules decide here
+    _unread: list[UnreadKind] = attrs.field(factory=list, init=False)
     _since: dict[ServedResource, str | None] = attrs.field(factory=dict, init=False)
     heard_at: float | None = attrs.field(default=None, init=False)  # time of the last data, on Trio's clock
     # resource whose requests are being retried -> error message
@@ -90,11 +94,20 @@ class MirrorActor:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Copy all objects, and then receive changes. Raises LiveError if this fails before the mirror has started."""
         await self._fill()
-        log.info("mirrored", server=self.server.url, resources=len(self._since))
+        release = self.server.release or await self._read_release()
+        log.info("mirrored", server=self.server.url, resources=len(self._since), release=release, rules=self._rules)
         task_status.started()
         async with trio.open_nursery() as nursery:
             for resource in self._since:
                 nursery.start_soon(self._follow, resource)
+
+    async def _read_release(self) -> str:
+        """Return the server's version, or "" if this client may not read it."""
+        try:
+            return await self.server.read_release()
+        except LiveError as failure:
+            log.warning("release_unknown", server=self.server.url, why=failure.why)
+            return ""
 
     async def _fill(self) -> None:
         failures: list[LiveError] = []
@@ -124,7 +137,9 @@ class MirrorActor:
         kind, plural = versions[0].kind, versions[0].plural
         if self._own and absent is not None and absent.code == _FORBIDDEN and kind in DECIDED_BY:
             raise LiveError(self.server.url, f"no permission to read {plural}, which a scheduler needs: {absent.why}")
-        log.warning("not_mirrored", resource=plural, why=absent and absent.why)
+        if absent is not None and absent.code == _FORBIDDEN:
+            self._unread.append(UnreadKind(plural, kind, affected_by(kind)))
+        log.warning("not_mirrored", resource=plural, affects=affected_by(kind), why=absent and absent.why)
 
     async def _list_at_first(self, resource: ServedResource) -> str:
         """List the resource; if the server was reached but fails, retry."""
@@ -195,7 +210,8 @@ class MirrorActor:
     def describe(self) -> MirrorAnswer:
         unheard_s = None if self.heard_at is None else trio.current_time() - self.heard_at
         unreachable = next(iter(self._unreachable.values()), None)
-        return MirrorAnswer(self.server.url, self.server.context, unheard_s, unreachable)
+        server, unread = self.server, sorted(self._unread, key=lambda each: each.resource)
+        return MirrorAnswer(server.url, server.context, unheard_s, unreachable, server.release, self._rules, unread)
 
     async def _list(self, resource: ServedResource) -> str:
         """Replace the stored objects of the resource by those in the server's list; return the list's version."""
@@ -250,8 +266,12 @@ async def mirroring(server: ApiServer, cluster: LiveCluster, own: frozenset[str]
     await cluster.store.do(lambda store: store.refuse_writes(Mirrored(server.url)))
     await cluster.queue.query(_hand_out_nothing)
     cluster.fork_with(embedded_controllers)
-    rules = await cluster.scheduler.query(lambda driver: driver.machine.handle.rules)
-    return MirrorActor(server, cluster.store, own, [*_built_in(), *_by_rules(rules.features)])
+    rules, version = await cluster.scheduler.query(lambda driver: (driver.machine.handle.rules, _version_of(driver)))
+    return MirrorActor(server, cluster.store, own, [*_built_in(), *_by_rules(rules.features)], version)
+
+
+def _version_of(driver: SchedulingDriver) -> str:
+    return driver.machine.config.version.patch
 
 
 def _built_in() -> Iterator[list[ServedResource]]:

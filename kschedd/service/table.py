@@ -23,7 +23,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from copy import copy
+from typing import Any, Final, Protocol, Self, TypeVar
 
 import attrs
 
@@ -173,6 +174,22 @@ class Method:
                 object.__setattr__(self, name, f"{returned(answer)}{f': {more}' if more else '.'}")
         names = [param.name for param in self.params]
         assert len(names) == len(set(names)), f"{self.name}: two parameters of one name in {names}"
+
+    def checked(self, check: Callable[[], None]) -> Self:
+        """Return the method with `check` called before each call; `check` raises an error to reject the call."""
+
+        def checking(handler: Callable[[Call], Awaitable[Any]]) -> Callable[[Call], Awaitable[Any]]:
+            async def checked_handler(call: Call) -> Any:
+                check()
+                return await handler(call)
+
+            return checked_handler
+
+        found = copy(self)
+        object.__setattr__(found, "handler", checking(self.handler))
+        if self.small is not None:
+            object.__setattr__(found, "small", checking(self.small))
+        return found
 
 
 def method(name: str, params: tuple[Param, ...] = (), *, small: str = "", **declared: Any) -> Callable[[H], H]:

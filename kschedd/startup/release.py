@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Final
 
 import attrs
 import structlog
@@ -15,13 +14,10 @@ from kschedd.dumps.loading import LoadOptions, Prepared, read_dump
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
 from kschedd.live.api_server import ApiServer
-from kschedd.live.connection import ServerRequest
 from kschedd.live.errors import LiveError
 from kschedd.startup.options import DaemonOptions, read_config
 
 log = structlog.get_logger("kschedd")
-
-_VERSION: Final = ServerRequest("GET", "version")
 
 
 def read_origin(options: DaemonOptions, config: Config, now_s: float) -> Prepared:
@@ -45,11 +41,11 @@ def dumped(options: DaemonOptions, config: Config, journal: Path | None, now_s: 
 async def served_release(server: ApiServer) -> DumpedRelease:
     """Return the release that an API server reports, or an unknown release if the server does not respond."""
     try:
-        answer = await server.ask(_VERSION)
+        release = await server.read_release()
     except LiveError as fault:
         log.warning("version", why=f"the release of {server.url} is unknown, so the default version is used: {fault}")
         return DumpedRelease(None)
-    return DumpedRelease.of([str(answer.get("gitVersion") or "")])
+    return DumpedRelease.of([release])
 
 
 def by_release(

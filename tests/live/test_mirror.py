@@ -13,6 +13,7 @@ import trio
 from kschedd.access.addresses import Address
 from kschedd.access.credentials import ListenSettings
 from kschedd.actors.cluster import LiveCluster
+from kschedd.api.container_ids import with_container_ids
 from kschedd.api.pods import Pod
 from kschedd.apiserver.serving import http_face
 from kschedd.causes.methods import CauseMethods
@@ -106,12 +107,13 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def standing(cluster: LiveCluster) -> dict[tuple[str, str, str], Raw]:
-    """Return all objects without their resource versions, which differ between clusters."""
+    """Return all objects as a client reads them, without their resource versions, which differ between clusters."""
     found = {}
     for kind in MIRRORED:
         for obj in await cluster.store.list(kind):
             meta = {name: value for name, value in obj.metadata.items() if name != "resourceVersion"}
-            found[kind, obj.namespace, obj.name] = {**obj.raw, "metadata": meta}
+            raw = with_container_ids(obj.raw) if kind == "Pod" else obj.raw
+            found[kind, obj.namespace, obj.name] = {**raw, "metadata": meta}
     return found
 
 

@@ -51,9 +51,12 @@ def _dumped(answer: Raw, style: TerminalStyle) -> str:
     if not recorded:
         return ""
     since = f" (False since {recorded['since']})" if recorded.get("since") else ""
+    message = clean(str(recorded.get("message") or recorded.get("reason")))
     if recorded.get("same"):
-        return f"  its own scheduler reported the same{since}\n"
-    text = f"  its own scheduler reported{since}: {clean(str(recorded.get('message') or recorded.get('reason')))}\n"
+        if recorded.get("reason") == "SchedulingGated" or message == clean(str(answer.get("message") or "")):
+            return f"  its own scheduler reported the same{since}\n"
+        return f"  its own scheduler reported the same about the nodes{since}: {message}\n"
+    text = f"  its own scheduler reported{since}: {message}\n"
     why = recorded.get("why") or ()
     text += "  they differ, which may be because\n" if why else ""
     return text + "".join(f"    {style.plain('·')} {clean(str(reason))}\n" for reason in why)

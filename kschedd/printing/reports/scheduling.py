@@ -200,6 +200,7 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
         ("Socket", _text(info.get("socket"))),
         ("Profiles", ", ".join(map(str, info.get("profiles") or ()))),
         _origin(info),
+        *_mirrored(info.get("mirror")),
         *_leader(info.get("leader")),
         *_recording(info.get("recording")),
         ("Seed", _text(info.get("seed"))),
@@ -277,6 +278,22 @@ def _origin(info: Raw) -> tuple[str, str]:
     heard = "" if mirror["unheard_s"] is None else f", last contact {_span(mirror['unheard_s'])} ago"
     why = f"; unreachable now: {mirror['unreachable']}" if mirror["unreachable"] else ""
     return "Mirror", f"of {mirror['server']}{context}{heard}{why}"
+
+
+def _mirrored(mirror: Raw | None) -> list[tuple[str, str]]:
+    """Return the release of a mirrored cluster, and the answers that cannot be trusted because kinds are unread."""
+    if mirror is None:
+        return []
+    lines = []
+    if mirror.get("release"):
+        rules = mirror["rules"]
+        lines.append(("Release", f"{mirror['release']}; the rules of Kubernetes {rules} decide here (--kube-version)"))
+    resources: dict[str, list[str]] = {}
+    for each in mirror.get("unread") or ():
+        resources.setdefault(each["affects"], []).append(each["resource"])
+    return lines + [
+        ("Forbidden", f"{', '.join(names)}: do not trust {affected}") for affected, names in resources.items()
+    ]
 
 
 def _leader(state: Mapping[str, Any] | None) -> list[tuple[str, str]]:
