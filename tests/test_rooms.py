@@ -70,10 +70,10 @@ def test_the_readme_is_short_and_links_every_page() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) < 150
     pages = {str(file.relative_to(ROOT)) for folder in (ROOT, ROOT / "docs") for file in folder.glob("*.md")}
-    assert pages - {"README.md"} - set(re.findall(r"\]\(([\w/]+\.md)\)", text)) == set()
+    assert pages - {"README.md"} - set(re.findall(r"\]\(([\w/-]+\.md)\)", text)) == set()
 
 
 def test_the_site_has_every_page_in_its_navigation() -> None:
     navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     pages = {str(file.relative_to(ROOT)) for folder in (ROOT, ROOT / "docs") for file in folder.glob("*.md")}
-    assert pages - set(re.findall(r"[\w/]+\.md", str(navigation))) == set()
+    assert pages - set(re.findall(r"[\w/-]+\.md", str(navigation))) == set()
