@@ -15,8 +15,8 @@ import structlog
 from kschedd.actors.clock import Clock
 from kschedd.actors.objects.journal import COMPACT_AFTER
 from kschedd.api.simulation.pod_behavior import PodBehavior
+from kschedd.api.simulation.standard_class import STANDARD_CLASS
 from kschedd.config.versions.rules import Rules
-from kschedd.controllers.storage.provisioner import STANDARD_CLASS
 from kschedd.dumps.loading import Prepared, kind_counts, take_dump
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import collection_paused

@@ -13,6 +13,7 @@ from kschedd.access.users import Caller
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
+from kschedd.api.simulation.standard_class import STANDARD_CLASS
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
 from kschedd.log.log import KEPT
@@ -336,6 +337,29 @@ async def test_others_are_answered_while_a_dump_of_manifests_is_loaded(
     taken = await talk("cluster.load", paths=[str(dump)])
     assert (taken["applied"], taken["errors"]) == (70, [])
     assert seen & {32, 64}
+
+
+@pytest.mark.parametrize(
+    ("dumped", "used", "kept"),
+    [
+        pytest.param({"metadata": {"name": "n2", "uid": "u"}}, False, False, id="a-dump-has-its-own-classes"),
+        pytest.param({"metadata": {"name": "n2", "uid": "u"}}, True, True, id="a-class-in-use-stays"),
+        pytest.param({"metadata": {"name": "n2"}}, False, True, id="manifests-are-no-dump"),
+    ],
+)
+async def test_a_dump_is_loaded_in_place_of_the_default_storage_class(
+    talk: Talk, tmp_path: Path, dumped: dict[str, Any], used: bool, kept: bool
+) -> None:
+    await talk("objects.create", manifest=dict(STANDARD_CLASS))
+    if used:
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": spec}
+        await talk("objects.create", manifest=claim)
+    file = tmp_path / "nodes.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [{**node(), **dumped}]}))
+    assert (await talk("cluster.load", paths=[str(file)]))["errors"] == []
+    found = await talk("objects.list", kind="StorageClass")
+    assert bool(found["items"]) is kept
 
 
 async def test_nodes_are_tainted_and_cordoned(talk: Talk) -> None:

@@ -5,15 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.actors.clock import Clock
+from kschedd.actors.clock import Clock as DaemonClock
+from kschedd.api.simulation.standard_class import STANDARD_CLASS, is_standard_class
 from kschedd.commands.run import add_parser, daemon_options
 from kschedd.config.loading.load import default_config
 from kschedd.startup.options import DaemonOptions, has_accounts
 from kschedd.startup.state import StateOptions, open_store
+from kschedd.store.errors import ApiError
+from kschedd.store.store import Store
+from tests.store.manifests import Clock
 
 
 def classes(state: StateOptions) -> list[str]:
-    journal, store = open_store(state, Clock.started(), 1, default_config().rules)
+    journal, store = open_store(state, DaemonClock.started(), 1, default_config().rules)
     found, before = [each.name for each in store.list("StorageClass")], store.version
     if journal is not None:
         for name in found:
@@ -29,6 +33,16 @@ async def test_only_a_new_cluster_gets_the_default_storage_class(tmp_path: Path)
     kept = StateOptions(journal=tmp_path / "journal.db", default_class=True)
     assert classes(kept) == ["standard"]
     assert classes(kept) == [], "a class that a user has deleted does not return"
+
+
+def test_a_manifest_may_replace_the_default_class_once() -> None:
+    store = Store(now=Clock())
+    store.create(STANDARD_CLASS)
+    own = {"provisioner": "disks.example.com", "volumeBindingMode": "Immediate", "parameters": {"type": "ssd"}}
+    store.merge_patch("StorageClass", "", "standard", own)
+    assert not is_standard_class(store.get("StorageClass", "", "standard").raw)
+    with pytest.raises(ApiError, match="updates to provisioner are forbidden"):
+        store.merge_patch("StorageClass", "", "standard", {"provisioner": "other.example.com"})
 
 
 def options(*words: str) -> DaemonOptions:

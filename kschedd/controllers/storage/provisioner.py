@@ -22,7 +22,6 @@ from kschedd.controllers.running.controller import View
 from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.storage.claims import (
-    DEFAULT_CLASS,
     FILESYSTEM,
     PROVISIONED_BY,
     SELECTED_NODE,
@@ -41,16 +40,6 @@ from kschedd.store.writes import Create, Write, patch_of
 PROVISION_SECONDS: Final = "kschedd.io/provision-seconds"
 PROVISION_FAILS: Final = "kschedd.io/provision-fails"
 CLAIM, CLASS = "PersistentVolumeClaim", "StorageClass"
-STANDARD_CLASS: Final[Raw] = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": CLASS,
-    "metadata": {"name": "standard", "annotations": {DEFAULT_CLASS: "true"}},
-    "provisioner": "kschedd.io/simulated",
-    "reclaimPolicy": "Delete",
-    "volumeBindingMode": WAIT_FOR_FIRST_CONSUMER,
-    "allowVolumeExpansion": True,
-}
-"""The default StorageClass of a new cluster, for claims without a class; local clusters have one of this name."""
 
 
 def delay_of(storage_class: Object, default_s: float) -> float:

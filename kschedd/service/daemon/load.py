@@ -1,5 +1,6 @@
 """The method cluster.load, which loads a dump of a cluster unchanged into this cluster."""
 
+from collections.abc import Generator
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -7,7 +8,9 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.objects import Object
 from kschedd.api.schemas.weight import is_large
+from kschedd.api.simulation.standard_class import STANDARD_CLASS, is_standard_class
 from kschedd.api.text.times import stamp
 from kschedd.config.changing.changes import with_schedulers
 from kschedd.dumps.applying import in_order
@@ -20,6 +23,8 @@ from kschedd.service.execution import Executor
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
+from kschedd.storage.claims import class_of
+from kschedd.store.cluster_api import ClusterWriter
 from kschedd.values import in_parts, run_steps
 
 _COMPLETED = ("Namespace", "PriorityClass", "Node", "PersistentVolume", "PersistentVolumeClaim")
@@ -69,7 +74,7 @@ class LoadMethods(Methods):
             await self._cluster.scheduler.query(
                 lambda owner: owner.step(ChangeConfig(with_schedulers(owner.machine.config, schedulers), what), now)
             )
-        in_the_way = await self._cluster.store.do_in_steps(lambda store: store.take_in(prepared.objects))
+        in_the_way = await self._cluster.store.do_in_steps(partial(_taking_in, prepared))
         refused = await self._apply(call, prepared)
         outcome = taken(prepared, in_the_way, refused)
         result = LoadedAnswer(
@@ -99,6 +104,15 @@ class LoadMethods(Methods):
                     applying = partial(apply_manifests, manifests=list(part), assumptions=prepared.assumptions)
                     refused += await self._cluster.store.do_in_steps(applying)
         return refused
+
+
+def _taking_in(prepared: Prepared, store: ClusterWriter) -> Generator[None, None, list[Object]]:
+    """Store the objects of a dump, in place of the default StorageClass if no claim uses it."""
+    standard = store.find("StorageClass", "", STANDARD_CLASS["metadata"]["name"])
+    if prepared.objects and standard is not None and is_standard_class(standard.raw):
+        if not any(class_of(claim) == standard.name for claim in store.list("PersistentVolumeClaim")):
+            store.delete("StorageClass", "", standard.name)
+    return (yield from store.take_in(prepared.objects))
 
 
 def _free(prepared: Prepared, given_up: GivenUp) -> None:

@@ -66,7 +66,7 @@ def reported(store: ClusterReader, namespace: str | None, name: str | None = Non
 
 
 def events_of(found: Reported) -> Generator[None, None, list[Object]]:
-    """Return the Events about the pods, in steps of at most about a millisecond."""
+    """Return the Events about the pods, in steps of a few milliseconds."""
     latest: list[Pod] = []
     for some in in_parts(chain.from_iterable(found.pods), _PART):
         bound = (pod for pod in some if isinstance(pod, Pod) and pod.node_name and pod.start_time)
