@@ -15,6 +15,7 @@ import attrs
 from kschedd.access.users import User
 from kschedd.api.objects import Object
 from kschedd.api.schemas.weight import is_large
+from kschedd.errors import KscheddError
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.operations.serving import serve
@@ -57,11 +58,14 @@ class Executor:
     what: str
     user: User
     large: bool = False
+    annotations: dict[str, str] = attrs.field(factory=dict)  # of the audit event; each request adds its annotations
 
     @classmethod
     def of(cls, cluster: ClusterBackend, call: Call) -> "Executor":
         services = call.services
-        return cls(cluster, services.workers, call.client, call.method, services.caller.user, bool(call.size))
+        return cls(
+            cluster, services.workers, call.client, call.method, services.caller.user, bool(call.size), call.annotations
+        )
 
     @property
     def user_info(self) -> UserInfo:
@@ -70,7 +74,18 @@ class Executor:
 
     def requested(self, store: ClusterWriter, request: Request) -> Response:
         """Execute a request for this client, inside a function that already runs on the store."""
-        return serve(store, attrs.evolve(request, user=self.user_info))
+        try:
+            response = serve(store, attrs.evolve(request, user=self.user_info))
+        except KscheddError as refusal:
+            self._annotate(refusal.audit_annotations)
+            raise
+        self._annotate(response.audit_annotations)
+        return response
+
+    def _annotate(self, annotations: Mapping[str, str]) -> None:
+        """Add annotations of a request. The first value of a key stays."""
+        for name, value in annotations.items():
+            self.annotations.setdefault(name, value)
 
     async def serve(self, request: Request) -> Response:
         """Execute a request for this client."""

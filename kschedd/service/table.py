@@ -123,6 +123,7 @@ class Call:
     services: ClientServices
     _open: Callable[[StreamProducer], int]
     size: int = 0  # size of a large request in bytes, else 0
+    annotations: dict[str, str] = attrs.field(factory=dict, init=False)  # of the audit event; each write may add some
 
     def __getitem__(self, param: str) -> Any:
         return self.args[param]

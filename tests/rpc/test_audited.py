@@ -29,10 +29,16 @@ async def _fails(call: Call) -> None:
     raise Gone("there is none")
 
 
+async def _annotates(call: Call) -> str:
+    call.annotations["p/seen"] = "web"
+    return "done"
+
+
 METHODS = (
     Method("look", _done, doc="Looks.", reads=True),
     Method("change", _done, (Param("name"),), doc="Changes."),
     Method("fail", _fails, doc="Fails."),
+    Method("annotate", _annotates, doc="Annotates."),
 )
 
 
@@ -47,10 +53,12 @@ async def test_writes_are_noted_with_who_and_what_came_of_them(serve: Any, tmp_p
                 await client.call("change", name="web")
                 with pytest.raises(RpcError, match="there is none"):
                     await client.call("fail")
+                await client.call("annotate")
             audit.close()
-    first, second = map(json.loads, (tmp_path / "audit.log").read_text().splitlines())
+    first, second, third = map(json.loads, (tmp_path / "audit.log").read_text().splitlines())
     assert (first["verb"], first["responseStatus"]["code"]) == ("change", 200)
     assert first["annotations"] == {"kschedd.io/params": '{"name": "web"}'}
     assert first["user"]["extra"] == {"kschedd.io/pid": [str(os.getpid())], "kschedd.io/uid": [str(os.getuid())]}
     assert (second["verb"], second["responseStatus"]["code"]) == ("fail", 404)
     assert second["responseStatus"]["message"] == "there is none"
+    assert third["annotations"] == {"p/seen": "web"}

@@ -441,7 +441,8 @@ class ClientSession:
             outcome = AuditOutcome.of_error(*failure)
             raise
         finally:
-            self._audit.note(noted, outcome)
+            annotations = {**call.annotations, **noted.annotations}
+            self._audit.note(attrs.evolve(noted, annotations=annotations), outcome)
 
     @asynccontextmanager
     async def _large_slot(self) -> AsyncIterator[None]:
