@@ -11,7 +11,7 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
-from kschedd.config.versions.kube_versions import V1_34, V1_36
+from kschedd.config.versions.kube_versions import V1_34, V1_36, V1_37
 from kschedd.config.versions.rules import Rules
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource
@@ -360,3 +360,60 @@ def test_of_a_pod_with_a_volume_of_no_known_name_no_node_is_known_to_pass() -> N
     known.cluster.put(on_node(0, 5))
     known.wanted = pod("new", "a", volumes=[{"name": "v", "awsElasticBlockStore": {"volumeID": "aws://a/b"}}])
     assert known.ask(known.cluster.table) == [False, False, False]
+
+
+def preventing(driver: str, prevents: bool = True) -> Object:
+    return make("CSIDriver", driver, spec={"preventPodSchedulingIfMissing": prevents})
+
+
+NEEDED = V1_37.rules
+
+
+@pytest.mark.parametrize(
+    ("rules", "there", "why"),
+    [
+        pytest.param(NEEDED, [preventing("csi.one")], "csi.one", id="no-csi-node"),
+        pytest.param(NEEDED, [preventing("csi.one"), csi_node(csi_two=3)], "csi.one", id="another-driver"),
+        pytest.param(NEEDED, [preventing("csi.one"), csi_node(csi_one=3)], "", id="installed"),
+        pytest.param(NEEDED, [preventing("csi.one", False), csi_node(csi_two=3)], "", id="not-required"),
+        pytest.param(NEEDED, [preventing("csi.two"), csi_node(csi_two=3)], "", id="required-by-others"),
+        pytest.param(V1_34.rules, [preventing("csi.one"), csi_node(csi_two=3)], "", id="1.34"),
+    ],
+)
+def test_a_node_without_a_driver_that_prevents_scheduling_is_infeasible(
+    rules: Rules, there: list[Object], why: str
+) -> None:
+    trial = Trial(*bound("a"), *there, rules=rules)
+    expected = unschedulable(f"{why} CSI driver is not installed on the node") if why else None
+    assert trial.judge(pod("new", "a")) == expected
+    state, wanted = CycleState(), pod("new", "a")
+    trial.plugin.pre_filter(state, wanted, trial.cluster)
+    known = trial.plugin.known_to_pass(state, wanted, trial.cluster.table, np.array([0]))
+    assert not (known.any() and why)
+
+
+def test_pods_without_volumes_are_left_alone() -> None:
+    plugin, plain, using = Trial().plugin, pod("plain"), pod("new", "a")
+    assert plugin.idle_for(plain) == ("pre_filter",)
+    assert plugin.idle_for(using) == ()
+    assert plugin.affected_by(using.pod_spec)
+    assert not plugin.affected_by(plain.pod_spec)
+
+
+def test_no_node_is_known_to_pass_before_pre_filter() -> None:
+    trial = Trial(csi_node(csi_one=2), *bound("a"))
+    rows = np.array([0])
+    assert not trial.plugin.known_to_pass(CycleState(), pod("new", "a"), trial.cluster.table, rows).any()
+    empty = Trial(*bound("a"))
+    assert not empty.plugin.known_to_pass(CycleState(), pod("new", "a"), empty.cluster.table, rows).any()
+
+
+def test_the_filter_needs_no_pre_filter() -> None:
+    trial = Trial(csi_node(csi_one=0), *bound("a"))
+    node = NodeInfo(trial.cluster.table, 0)
+    assert trial.plugin.filter(CycleState(), pod("new", "a"), node) == EXCEEDED
+
+
+def test_a_limit_that_is_exceeded_already_matters_to_new_volumes_only() -> None:
+    trial = Trial(csi_node(csi_one=1), *bound("a"), *bound("b"), pod("p", "a", node="n"), pod("q", "b", node="n"))
+    assert trial.judge(pod("new", "a")) is None
