@@ -80,8 +80,12 @@ TESTED_BY: Final = {
     "plugins/topology/podtopologyspread_args": "plugins/test_podtopologyspread config/test_plugin_args",
     "plugins/topology/topologyplacementgenerator": "scheduling/test_pod_group_domains",
     "plugins/volumes/nodevolumelimits": "plugins/test_nodevolumelimits plugins/test_registered_events",
-    "plugins/volumes/volumebinding": "plugins/test_volumebinding plugins/test_registered_events",
-    "plugins/volumes/volumerestrictions": "plugins/test_volumerestrictions plugins/test_registered_events",
+    "plugins/volumes/volumebinding": (
+        "plugins/test_volumebinding plugins/test_registered_events config/test_plugin_args"
+    ),
+    "plugins/volumes/volumerestrictions": (
+        "plugins/test_volumerestrictions plugins/test_registered_events scheduling/test_preemption"
+    ),
     "plugins/volumes/volumezone": "plugins/test_volumezone plugins/test_registered_events",
     "queue/backoff": "queue/test_scheduling_queue queue/test_groups",
     "queue/entry": "queue/test_scheduling_queue queue/test_groups",

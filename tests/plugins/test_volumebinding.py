@@ -275,6 +275,15 @@ def test_reserved_volume_is_out_of_the_question_until_it_is_given_back() -> None
     assert trial.verdicts(second) == {"a": []}
 
 
+def test_a_node_that_was_not_filtered_has_no_volumes_to_bind() -> None:
+    trial = Trial(node("n"), storage_class(), claim(storageClassName="local"), volume("v", storageClassName="local"))
+    state, wanted = CycleState(), pod("data")
+    assert trial.plugin.pre_filter(state, wanted, trial.cluster) is None
+    why = Status(Code.ERROR, ('no pod volume found for node "elsewhere"',))
+    assert trial.plugin.pre_bind_pre_flight(state, wanted, "elsewhere") == why
+    assert trial.plugin.pre_bind(state, wanted, "elsewhere") == why
+
+
 def test_no_score_unless_its_gate_is_on() -> None:
     off = Trial(args=VolumeBindingArgs(shape=CAPACITY_SHAPE))
     assert off.plugin.pre_score(off.state, pod(), off.cluster, None) is SKIP
@@ -491,11 +500,12 @@ def test_what_goes_meanwhile_ends_the_wait(
     assert cluster.ready(plan) == Status(Code.ERROR, (f"binding volumes: {why}",))
 
 
-def test_pod_that_is_gone_ends_the_wait() -> None:
+@pytest.mark.parametrize("end", ["forget", "mark_deleted"])
+def test_pod_that_is_gone_or_deleted_ends_the_wait(end: str) -> None:
     cluster = Embedded(raw_node("n", "a"), raw_class(), raw_claim(), raw_volume("a"), RAW_POD)
     wanted, plan = cluster.reserve("web", "n")
     cluster.carry_out(plan)
-    cluster.cluster.forget(wanted)
+    getattr(cluster.cluster, end)(wanted)
     status = cluster.ready(plan)
     assert status is not None
     assert status.message == 'binding volumes: pod does not exist any more: pod "web" not found'

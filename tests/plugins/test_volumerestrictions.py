@@ -12,7 +12,7 @@ from kschedd.framework.events import QUEUE, QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
-from kschedd.plugins.volumes.volumerestrictions import VolumeRestrictions
+from kschedd.plugins.volumes.volumerestrictions import VolumeRestrictions, disks
 
 DISK = unschedulable("node(s) had no available disk")
 CLAIM = unschedulable(
@@ -69,6 +69,10 @@ def rbd(monitors: str, image: str, *, read_only: bool = False) -> dict[str, Any]
     return {"rbd": {"monitors": list(monitors), "pool": "rbd", "image": image, "readOnly": read_only}}
 
 
+def image(monitors: str, name: str, pool: str = "") -> dict[str, Any]:
+    return {"rbd": {"monitors": list(monitors), "image": name, **({"pool": pool} if pool else {})}}
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "conflicts"),
     [
@@ -82,12 +86,20 @@ def rbd(monitors: str, image: str, *, read_only: bool = False) -> dict[str, Any]
         pytest.param(rbd("ab", "i"), rbd("bc", "i"), True, id="rbd-a-monitor-in-common"),
         pytest.param(rbd("ab", "i"), rbd("cd", "i"), False, id="rbd-no-monitor-in-common"),
         pytest.param(rbd("ab", "i"), rbd("ab", "j"), False, id="rbd-another-image"),
+        pytest.param(rbd("ab", "i"), image("ab", "i"), True, id="rbd-is-the-default-pool"),
+        pytest.param(rbd("ab", "i"), image("ab", "i", "other"), False, id="rbd-another-pool"),
+        pytest.param(image("ab", "i", "own"), image("ab", "i", "own"), True, id="rbd-the-same-pool"),
         pytest.param(pd("x"), ebs("x"), False, id="another-sort"),
     ],
 )
 def test_disks(ours: dict[str, Any], theirs: dict[str, Any], conflicts: bool) -> None:
     cluster = cluster_of(pod("there", theirs, node="n"))
     assert judge(cluster, pod("new", ours)) == (DISK if conflicts else None)
+
+
+def test_only_disks_can_conflict() -> None:
+    of = pod("a", uses("data"), pd("d"), {"emptyDir": {}}, rbd("ab", "i"))
+    assert [volume["name"] for volume in disks(of)] == ["v1", "v3"]
 
 
 def test_pods_without_such_volumes_are_skipped() -> None:
