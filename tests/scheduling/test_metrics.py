@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from kschedd.framework.status import Code, Status
+from kschedd.api.pods import Pod
+from kschedd.framework.status import Code, Status, error
 from kschedd.metrics.instruments import Distribution
 from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, PlansExecuted
+from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, PlansExecuted, PluginCalled
 from kschedd.scheduling.profiles.metrics import SchedulingMetrics
 from kschedd.scheduling.profiles.plugin_metrics import Sampling
 from tests.scheduling.driven import NOW, Driven, node, pod
@@ -155,3 +156,27 @@ def test_an_error_of_volume_binding_counts_by_its_stage() -> None:
     metrics.plugins_of("two").calls("VolumeBinding", "Reserve").answered(None, Status(Code.ERROR, ("no",)))
     found = {family.metric.name: family.samples for family in metrics.families({}, {})}
     assert found["scheduler_volume_scheduling_stage_error_total"] == {("assume",): 2}
+
+
+class _AroundBind:
+    name = "AroundBind"
+
+    def pre_bind(self, state: object, pod: Pod, node_name: str) -> Status | None:
+        return error("broken") if pod.name == "bad" else None
+
+    def post_bind(self, state: object, pod: Pod, node_name: str) -> None: ...
+
+
+def test_the_extension_points_around_bind_are_timed_with_their_results() -> None:
+    run = Driven(_AroundBind)
+    run.see(node(cpu="4"), pod("good"), pod("bad"))
+    for name in ("good", "bad"):
+        run.attempt(name)
+        [wanted] = run.driver.take_effects().calls
+        run.driver.step(PluginCalled(wanted.uid, wanted.run()), NOW)
+    run.driver.step(PlansExecuted((("uid-good", None),)), NOW)
+    run.called()
+    times = shown(run.driver)["scheduler_framework_extension_point_duration_seconds"]
+    found = {(point, result): number for (point, result, _), (number, _) in times.items()}
+    assert found["PreBind", "Success"] == found["PreBind", "Error"] == 1
+    assert found["Bind", "Success"] == found["PostBind", "Success"] == 1
