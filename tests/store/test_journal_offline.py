@@ -298,3 +298,46 @@ def test_a_journal_is_copied_to_another_folder_if_its_own_is_full_and_not_read_i
     with pytest.raises(JournalError, match="cannot be copied for reading: No space left on device"):
         verified(state)
     assert content(state) == before
+
+
+def test_a_snapshot_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "full").touch()
+    with pytest.raises(SnapshotError, match="cannot be written: "):
+        write_snapshot(tmp_path / "taken", 1, [])
+    assert [file.name for file in tmp_path.iterdir()] == ["taken"]
+    with pytest.raises(SnapshotError, match="cannot be written: No such file or directory"):
+        write_snapshot(tmp_path / "none" / "s", 1, [])
+
+
+def test_a_snapshot_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[list[str]] = []
+    fsync = os.fsync
+
+    def noting(descriptor: int) -> None:
+        synced.append(sorted(file.name for file in tmp_path.iterdir()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    write_snapshot(tmp_path / "s", 1, [])
+    assert synced == [[".s.part"]]
+    assert read_snapshot(tmp_path / "s").objects == []
+
+
+def test_a_snapshot_with_an_object_that_cannot_be_read_is_damaged(tmp_path: Path) -> None:
+    raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"priority": float("inf")}}
+    write_snapshot(tmp_path / "s", 1, [raw])
+    with pytest.raises(SnapshotError, match="is damaged: an object of kind Pod cannot be read"):
+        read_snapshot(tmp_path / "s")
+
+
+def test_the_rest_of_a_restoration_that_was_killed_is_removed(state: Path, tmp_path: Path) -> None:
+    version, objects = snapshot_of_journal(state)
+    write_snapshot(tmp_path / "s", version, objects)
+    new = tmp_path / "new"
+    new.mkdir()
+    for suffix in ("", "-wal", "-head"):
+        (new / f"journal.db.new{suffix}").write_bytes(b"half")
+    restore_snapshot(tmp_path / "s", new)
+    assert verified(new).is_whole
+    assert not [file.name for file in new.iterdir() if ".new" in file.name]
