@@ -127,18 +127,34 @@ _TRACE: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
+_POOLS: Mapping[str, type | tuple[type, ...]] = {"id": str, "family": str}
+_DESCHEDULING: Mapping[str, type | tuple[type, ...]] = {
+    **_POOLS,
+    "now": str,
+    "policy": dict,
+    "objects": list,
+    "expect": dict,
+}
+DESCHEDULER: Final = "descheduler/"
+OTHER_POOLS: Final = ("karpenter/", "cluster-autoscaler/")
+
+
 def _record(raw: Any) -> GoldenRecord:
     if not isinstance(raw, dict):
         raise _NoRecord("a mapping is expected")
-    trace = raw.get("family") == "traces"
+    family = str(raw.get("family"))
+    trace, descheduling, pools = family == "traces", family.startswith(DESCHEDULER), family.startswith(OTHER_POOLS)
     fact = "kind" in raw and raw["kind"] != "cycle"
-    for name, wanted in (_FACT if fact else _TRACE if trace else _CASE).items():
+    fields = _DESCHEDULING if descheduling else _POOLS if pools else _FACT if fact else _TRACE if trace else _CASE
+    for name, wanted in fields.items():
         if name not in raw:
             raise _NoRecord(f"{name} is missing")
         if not isinstance(raw[name], wanted):
             raise _NoRecord(f"{name} is {type(raw[name]).__name__}")
-    if fact:
+    if fact or pools:
         return GoldenRecord(raw["id"], raw["family"], None, [], raw)
+    if descheduling:
+        return GoldenRecord(raw["id"], raw["family"], None, raw["objects"], raw)
     config = raw.get("config")
     if config is not None and not isinstance(config, dict):
         raise _NoRecord("config must be null or a mapping")

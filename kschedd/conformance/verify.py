@@ -27,7 +27,10 @@ from kschedd.config.versions.kube_versions import (
 )
 from kschedd.conformance import cases, facts, traces
 from kschedd.conformance.compare import differences
+from kschedd.conformance.descheduling import descheduling_differences
 from kschedd.conformance.records import (
+    DESCHEDULER,
+    OTHER_POOLS,
     GoldenRecord,
     RecordError,
     UnsupportedRecord,
@@ -60,6 +63,10 @@ def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembe
 
 
 def _differences(record: GoldenRecord, version: KubernetesVersion, remembered: bool) -> Iterator[str]:
+    if record.family.startswith(DESCHEDULER):
+        return descheduling_differences(record)
+    if record.family.startswith(OTHER_POOLS):
+        raise UnsupportedRecord("node pools are not built yet")
     if record.family == TRACES:
         return traces.trace_differences(record, version, remember=remembered)
     if record.evidence and record.raw["kind"] != facts.CYCLE:

@@ -28,7 +28,7 @@ def guarding(pod: Pod, budgets: Iterable[Object]) -> Object | None:
     covering = [budget for budget in budgets if covers(budget, pod)]
     if len(covering) > 1:
         raise MultipleBudgets(tuple(budget.name for budget in covering))
-    if not covering or _unhealthy_may_go(pod, covering[0]):
+    if not covering or may_go_unready(pod, covering[0]):
         return None
     return covering[0]
 
@@ -109,7 +109,7 @@ def covers(budget: Object, pod: Pod) -> bool:
         return False
 
 
-def _unhealthy_may_go(pod: Pod, budget: Object) -> bool:
+def may_go_unready(pod: Pod, budget: Object) -> bool:
     conditions = pod.status.get("conditions") or ()
     if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
         return False

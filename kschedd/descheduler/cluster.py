@@ -1,0 +1,158 @@
+"""The cluster of one descheduling cycle, and the evictions of that cycle.
+
+An evicted pod disappears immediately, also for the strategies that run later in the same cycle, as in the descheduler's
+own dry run. Nodes and pods keep their order; upstream's order is random.
+
+Source: sigs.k8s.io/descheduler, pkg/descheduler/evictions/evictions.go, pkg/descheduler/node/node.go.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.descheduler.policy import EvictionLimits
+from kschedd.store.eviction import covers, may_go_unready
+
+Raw = Mapping[str, Any]
+
+_IGNORING_BUDGETS: Final = frozenset(("Pending", "Succeeded", "Failed"))
+
+
+class EvictionOutcome(Enum):
+    """The result of an eviction request."""
+
+    DONE = "done"
+    NODE_LIMIT = "node limit"
+    TOTAL_LIMIT = "total limit"
+    REFUSED = (
+        "refused"  # by a budget or the namespace's limit, or the pod is gone; the strategy continues with the next pod
+    )
+
+
+@attrs.frozen
+class DescheduledPod:
+    pod: Pod
+    strategy: str
+    profile: str
+
+
+@attrs.frozen
+class RefusedEviction:
+    """`why` is PDB, MultiplePDBs, not found, node limit, namespace limit or total limit."""
+
+    pod: Pod
+    strategy: str
+    profile: str
+    why: str
+
+
+@attrs.define(eq=False)
+class DeschedulingCluster:
+    """The objects that a cycle reads, the evictions so far, and the limits. `now_s`: seconds since the epoch."""
+
+    now_s: float
+    nodes: Sequence[Node]
+    namespaces: Mapping[str, Mapping[str, str]]  # labels by name
+    budgets: Sequence[Object]
+    priorities: Mapping[str, int]  # values of PriorityClasses
+    claims: Mapping[tuple[str, str], Raw]  # PersistentVolumeClaims by namespace and name
+    limits: EvictionLimits = attrs.field(factory=EvictionLimits)
+    evicted: list[DescheduledPod] = attrs.field(factory=list, init=False)
+    refused: list[RefusedEviction] = attrs.field(factory=list, init=False)
+    _pods: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # node -> uid -> pod
+    _owned: Counter[str] = attrs.field(factory=Counter, init=False)  # number of pods by the UID of each owner
+    _allowed: dict[str, int] = attrs.field(factory=dict, init=False)  # remaining disruptions by budget
+    _by_node: Counter[str] = attrs.field(factory=Counter, init=False)
+    _by_namespace: Counter[str] = attrs.field(factory=Counter, init=False)
+
+    @classmethod
+    def of(cls, objects: Iterable[Object], now_s: float, limits: EvictionLimits) -> "DeschedulingCluster":
+        kinds: dict[str, list[Object]] = {}
+        for obj in objects:
+            kinds.setdefault(obj.kind, []).append(obj)
+        made = cls(
+            now_s,
+            [node for node in kinds.get("Node", ()) if isinstance(node, Node)],
+            {obj.name: obj.labels for obj in kinds.get("Namespace", ())},
+            kinds.get("PodDisruptionBudget", ()),
+            {obj.name: int(obj.raw.get("value") or 0) for obj in kinds.get("PriorityClass", ())},
+            {(obj.namespace, obj.name): obj.raw for obj in kinds.get("PersistentVolumeClaim", ())},
+            limits,
+        )
+        for obj in kinds.get("Pod", ()):
+            assert isinstance(obj, Pod), "objects of kind Pod are pods"
+            made._owned.update(owner.get("uid", "") for owner in owners(obj))
+            if obj.node_name:
+                made._pods.setdefault(obj.node_name, {})[obj.uid] = obj
+        made._allowed = {obj.key: int(obj.status.get("disruptionsAllowed") or 0) for obj in made.budgets}
+        return made
+
+    def all_pods_on(self, node_name: str) -> list[Pod]:
+        return [*self._pods.get(node_name, {}).values()]
+
+    def pods_on(self, node_name: str) -> list[Pod]:
+        """Return the pods on the node without finished pods, which occupy no resources."""
+        return [pod for pod in self._pods.get(node_name, {}).values() if not pod.finished]
+
+    def replicas(self, owner_uid: str) -> int:
+        """Return the number of pods that the owner has, on any node."""
+        return self._owned[owner_uid]
+
+    def budgets_of(self, pod: Pod) -> list[Object]:
+        return [budget for budget in self.budgets if budget.namespace == pod.namespace and covers(budget, pod)]
+
+    def evict(self, pod: Pod, strategy: str, profile: str) -> EvictionOutcome:
+        """Request the eviction of a pod: check the limits, then the budgets."""
+        limits = self.limits
+        if limits.total is not None and len(self.evicted) >= limits.total:
+            return self._refuse(pod, strategy, profile, "total limit", EvictionOutcome.TOTAL_LIMIT)
+        if pod.node_name and limits.node is not None and self._by_node[pod.node_name] >= limits.node:
+            return self._refuse(pod, strategy, profile, "node limit", EvictionOutcome.NODE_LIMIT)
+        if limits.namespace is not None and self._by_namespace[pod.namespace] >= limits.namespace:
+            return self._refuse(pod, strategy, profile, "namespace limit", EvictionOutcome.REFUSED)
+        if pod.uid not in self._pods.get(pod.node_name, {}):
+            return self._refuse(pod, strategy, profile, "not found", EvictionOutcome.REFUSED)
+        if why := self._refusal(pod):
+            return self._refuse(pod, strategy, profile, why, EvictionOutcome.REFUSED)
+        self._by_node[pod.node_name] += 1
+        self._by_namespace[pod.namespace] += 1
+        self._owned.subtract(owner.get("uid", "") for owner in owners(pod))
+        del self._pods[pod.node_name][pod.uid]
+        self.evicted.append(DescheduledPod(pod, strategy, profile))
+        return EvictionOutcome.DONE
+
+    def _refuse(self, pod: Pod, strategy: str, profile: str, why: str, outcome: EvictionOutcome) -> EvictionOutcome:
+        self.refused.append(RefusedEviction(pod, strategy, profile, why))
+        return outcome
+
+    def _refusal(self, pod: Pod) -> str:
+        """Return why the API server rejects the eviction, or "". An accepted eviction uses the budget."""
+        if pod.phase in _IGNORING_BUDGETS or pod.deleting:
+            return ""
+        budgets = self.budgets_of(pod)
+        if len(budgets) > 1:
+            return "MultiplePDBs"
+        for budget in budgets:
+            if may_go_unready(pod, budget):
+                continue
+            if self._allowed[budget.key] <= 0:
+                return "PDB"
+            self._allowed[budget.key] -= 1
+        return ""
+
+
+def owners(pod: Pod) -> Sequence[Raw]:
+    """Return the pod's ownerReferences."""
+    return pod.metadata.get("ownerReferences") or ()
+
+
+def is_ready(node: Node) -> bool:
+    """Return whether the node has no condition Ready with another status than True."""
+    conditions = node.status.get("conditions") or ()
+    return all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")

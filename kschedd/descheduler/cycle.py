@@ -1,0 +1,70 @@
+"""A descheduling cycle: first all strategies `deschedule` of all profiles, then all strategies `balance`.
+
+Source: sigs.k8s.io/descheduler, pkg/descheduler/descheduler.go (runProfiles).
+"""
+
+from kschedd.api.nodes import Node
+from kschedd.descheduler.cluster import DeschedulingCluster, is_ready
+from kschedd.descheduler.evictor import Evictor
+from kschedd.descheduler.policy import (
+    AffinityStrategyArgs,
+    AntiAffinityArgs,
+    DeschedulerPolicy,
+    DeschedulerProfile,
+    DuplicatesArgs,
+    FailedPodsArgs,
+    HighUtilizationArgs,
+    LifeTimeArgs,
+    LowUtilizationArgs,
+    RestartsArgs,
+    SpreadArgs,
+    StrategyArgs,
+    TaintsArgs,
+)
+from kschedd.descheduler.strategies.duplicates import duplicates
+from kschedd.descheduler.strategies.spread import spread
+from kschedd.descheduler.strategies.states import by_life_time, failed, restarting
+from kschedd.descheduler.strategies.utilization import high_utilization, low_utilization
+from kschedd.descheduler.strategies.violations import of_anti_affinity, of_node_affinity, of_taints
+
+
+def run_cycle(policy: DeschedulerPolicy, cluster: DeschedulingCluster) -> None:
+    """Run one cycle. The cluster contains the evictions afterwards. With fewer than two nodes, nothing is evicted."""
+    nodes = [node for node in cluster.nodes if is_ready(node) and policy.node_selector.matches(node.labels)]
+    if len(nodes) < 2:
+        return
+    evictors = [evictor_of(profile, cluster) for profile in policy.profiles]
+    for profile, evictor in zip(policy.profiles, evictors, strict=True):
+        for name, args in profile.deschedule:
+            _run(name, args, evictor, nodes)
+    for profile, evictor in zip(policy.profiles, evictors, strict=True):
+        for name, args in profile.balance:
+            _run(name, args, evictor, nodes)
+
+
+def evictor_of(profile: DeschedulerProfile, cluster: DeschedulingCluster) -> Evictor:
+    return Evictor(cluster, profile.name, profile.evictor)
+
+
+def _run(name: str, args: StrategyArgs, evictor: Evictor, nodes: list[Node]) -> None:
+    match args:
+        case LifeTimeArgs():
+            by_life_time(name, args, evictor, nodes)
+        case FailedPodsArgs():
+            failed(name, args, evictor, nodes)
+        case RestartsArgs():
+            restarting(name, args, evictor, nodes)
+        case TaintsArgs():
+            of_taints(name, args, evictor, nodes)
+        case AffinityStrategyArgs():
+            of_node_affinity(name, args, evictor, nodes)
+        case AntiAffinityArgs():
+            of_anti_affinity(name, args, evictor, nodes)
+        case DuplicatesArgs():
+            duplicates(name, args, evictor, nodes)
+        case SpreadArgs():
+            spread(name, args, evictor, nodes)
+        case LowUtilizationArgs():
+            low_utilization(name, args, evictor, nodes)
+        case HighUtilizationArgs():
+            high_utilization(name, args, evictor, nodes)

@@ -1,0 +1,76 @@
+"""The descheduler's own check whether a pod fits on a node, which knows fewer rules than the scheduler.
+
+Source: sigs.k8s.io/descheduler, pkg/descheduler/node/node.go (NodeFit), pkg/utils/predicates.go.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.requirements import SelectorError
+from kschedd.api.selecting.selectors import LabelSelector, parse_label_selector
+from kschedd.api.selecting.terms import Taint, Toleration
+from kschedd.descheduler.cluster import DeschedulingCluster
+
+HARD_EFFECTS: Final = frozenset(("NoSchedule", "NoExecute"))
+
+
+def tolerates(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> bool:
+    """Return whether each taint is tolerated."""
+    return all(any(toleration.tolerates(taint) for toleration in tolerations) for taint in taints)
+
+
+def tolerates_hard_taints(pod: Pod, node: Node) -> bool:
+    return tolerates(pod.pod_spec.tolerations, (taint for taint in node.taints if taint.effect in HARD_EFFECTS))
+
+
+def selects(pod: Pod, node: Node) -> bool:
+    """Return whether the node has the labels that the pod's nodeSelector and required node affinity demand."""
+    spec = pod.pod_spec
+    if any(node.labels.get(key) != value for key, value in spec.node_selector.items()):
+        return False
+    affinity = spec.required_node_affinity
+    try:
+        return affinity is None or affinity.matches(node.labels, node.name)
+    except SelectorError:
+        return False
+
+
+def anti_affinity_terms(pod: Pod) -> Iterator[tuple[frozenset[str], LabelSelector, str]]:
+    """Yield the namespaces, the selector and the topology key of each required anti-affinity term.
+
+    Namespace selectors are not considered.
+    """
+    affinity: Any = pod.pod_spec.raw.get("affinity") or {}
+    for term in (affinity.get("podAntiAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ():
+        namespaces = frozenset(term.get("namespaces") or (pod.namespace,))
+        yield namespaces, parse_label_selector(term.get("labelSelector")), str(term.get("topologyKey"))
+
+
+def fits(cluster: DeschedulingCluster, pod: Pod, node: Node) -> bool:
+    if node.unschedulable or not selects(pod, node) or not tolerates_hard_taints(pod, node):
+        return False
+    there = cluster.pods_on(node.name)
+    for namespaces, selector, key in anti_affinity_terms(pod):
+        if key in node.labels and any(
+            each.name != pod.name and each.namespace in namespaces and selector.matches(each.labels) for each in there
+        ):
+            return False
+    return pod.node_name == node.name or _has_room(there, pod, node)
+
+
+def fits_any_other(cluster: DeschedulingCluster, pod: Pod, nodes: Iterable[Node]) -> bool:
+    return any(node.name != pod.node_name and fits(cluster, pod, node) for node in nodes)
+
+
+def fits_any(cluster: DeschedulingCluster, pod: Pod, nodes: Iterable[Node]) -> bool:
+    return any(fits(cluster, pod, node) for node in nodes)
+
+
+def _has_room(there: Sequence[Pod], pod: Pod, node: Node) -> bool:
+    for resource, amount in pod.pod_spec.requests.items():
+        used = sum(each.pod_spec.requests.get(resource, 0) for each in there)
+        if amount > node.allocatable.get(resource, 0) - used:
+            return False
+    return node.allocatable.get("pods", 0) > len(there)

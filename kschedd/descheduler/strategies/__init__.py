@@ -1,0 +1,1 @@
+"""The strategies of the descheduler; each decides which pods to evict."""

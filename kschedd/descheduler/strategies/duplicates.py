@@ -1,0 +1,62 @@
+"""RemoveDuplicates: at most an equal share of an owner's pods stays on one node.
+
+Source: sigs.k8s.io/descheduler, pkg/framework/plugins/removeduplicates.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.descheduler.cluster import EvictionOutcome, owners
+from kschedd.descheduler.evictor import Evictor
+from kschedd.descheduler.node_fit import selects, tolerates_hard_taints
+from kschedd.descheduler.policy import DuplicatesArgs
+
+Owner = tuple[str, str, str, tuple[str, ...]]
+"""Namespace, kind and name of an owner, and the images of the pod's containers."""
+
+
+def duplicates(name: str, args: DuplicatesArgs, evictor: Evictor, nodes: Sequence[Node]) -> None:
+    chosen = evictor.chooses(args.pods)
+    counts: Counter[Owner] = Counter()
+    more: dict[Owner, dict[str, list[Pod]]] = {}  # without the first pod on each node
+    for node in nodes:
+        seen: set[tuple[Owner, ...]] = set()
+        for pod in evictor.cluster.pods_on(node.name):
+            kinds = {owner.get("kind") for owner in owners(pod)}
+            if not chosen(pod) or not kinds or not args.exclude_kinds.isdisjoint(kinds):
+                continue
+            keys = _owners(pod)
+            counts.update(keys)
+            if (same := tuple(sorted(keys))) in seen:
+                for owner in keys:
+                    more.setdefault(owner, {}).setdefault(node.name, []).append(pod)
+            seen.add(same)
+    for owner, on_nodes in more.items():
+        targets = _targets((pod for pods in on_nodes.values() for pod in pods), nodes)
+        if targets < 2:
+            continue
+        most = -(-counts[owner] // targets)
+        for pods in on_nodes.values():
+            for pod in pods[most - 1 :]:
+                outcome = evictor.evict(pod, name)
+                if outcome is EvictionOutcome.TOTAL_LIMIT:
+                    return
+                if outcome is EvictionOutcome.NODE_LIMIT:
+                    break
+
+
+def _owners(pod: Pod) -> list[Owner]:
+    images = tuple(sorted(str(each.get("image") or "") for each in pod.pod_spec.raw.get("containers") or ()))
+    return [(pod.namespace, str(each.get("kind")), str(each.get("name")), images) for each in owners(pod)]
+
+
+def _targets(pods: Iterable[Pod], nodes: Sequence[Node]) -> int:
+    """Return the number of nodes on which any of the pods could run; a pod with a single node does not count."""
+    found: set[str] = set()
+    for pod in pods:
+        own = [node.name for node in nodes if tolerates_hard_taints(pod, node) and selects(pod, node)]
+        if len(own) > 1:
+            found.update(own)
+    return len(found)

@@ -1,0 +1,156 @@
+"""RemovePodsViolatingTopologySpreadConstraint: moves pods from domains with many pods to domains with few.
+
+Source: sigs.k8s.io/descheduler, pkg/framework/plugins/removepodsviolatingtopologyspreadconstraint.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.terms import SpreadConstraint, parse_spread_constraint
+from kschedd.descheduler.cluster import DeschedulingCluster, EvictionOutcome
+from kschedd.descheduler.evictor import Evictor
+from kschedd.descheduler.node_fit import fits_any_other, selects, tolerates_hard_taints
+from kschedd.descheduler.policy import SpreadArgs
+
+
+@attrs.frozen(eq=False)
+class _Constraint:
+    """A constraint with a pod that has it: the pod's affinity and tolerations decide which nodes count."""
+
+    spread: SpreadConstraint
+    pod: Pod
+
+    @classmethod
+    def of(cls, raw: Any, pod: Pod) -> "_Constraint":
+        return cls(parse_spread_constraint(raw, pod.labels), pod)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """A value that is equal for constraints with the same effect."""
+        spread, spec = self.spread, self.pod.pod_spec
+        affinity = (tuple(sorted(spec.node_selector.items())), spec.required_node_affinity)
+        return (
+            *(spread.max_skew, spread.topology_key, spread.selector, spread.honor_affinity, spread.honor_taints),
+            affinity if spread.honor_affinity else None,
+            spec.tolerations if spread.honor_taints else None,
+        )
+
+    def counts(self, node: Node) -> bool:
+        if self.spread.honor_affinity and not selects(self.pod, node):
+            return False
+        return not self.spread.honor_taints or tolerates_hard_taints(self.pod, node)
+
+
+def spread(name: str, args: SpreadArgs, evictor: Evictor, nodes: Sequence[Node]) -> None:
+    cluster, by_name = evictor.cluster, {node.name: node for node in nodes}
+
+    def chosen(pod: Pod) -> bool:
+        return args.pods.contains(pod.namespace, pod.labels) and evictor.filter(pod)
+
+    of_namespace: dict[str, list[Pod]] = {}
+    for node in nodes:
+        for pod in cluster.pods_on(node.name):
+            if chosen(pod):
+                of_namespace.setdefault(pod.namespace, []).append(pod)
+    moved: dict[str, Pod] = {}
+    for pods in of_namespace.values():
+        for constraint in _constraints(pods, args):
+            domains = _domains(constraint, pods, by_name)
+            if not _balanced(domains.values(), constraint.spread.max_skew):
+                moved.update((pod.uid, pod) for pod in _balance(constraint, domains, nodes, cluster, args.node_fit))
+    _evict(name, moved.values(), evictor, chosen)
+
+
+def _evict(name: str, pods: Iterable[Pod], evictor: Evictor, chosen: Callable[[Pod], bool]) -> None:
+    full: set[str] = set()  # nodes whose limit is reached
+    for pod in pods:
+        if pod.node_name in full or not chosen(pod) or not evictor.pre_filter(pod):
+            continue
+        outcome = evictor.evict(pod, name)
+        if outcome is EvictionOutcome.TOTAL_LIMIT:
+            return
+        if outcome is EvictionOutcome.NODE_LIMIT:
+            full.add(pod.node_name)
+
+
+def _constraints(pods: Iterable[Pod], args: SpreadArgs) -> list[_Constraint]:
+    """Return the constraints of the pods without repetitions."""
+    found: dict[tuple[object, ...], _Constraint] = {}
+    for pod in pods:
+        for raw in pod.pod_spec.raw.get("topologySpreadConstraints") or ():
+            if raw.get("whenUnsatisfiable") in args.constraints:
+                constraint = _Constraint.of(raw, pod)
+                found.setdefault(constraint.key, constraint)
+    return [*found.values()]
+
+
+def _domains(constraint: _Constraint, pods: Iterable[Pod], nodes: dict[str, Node]) -> dict[str, list[Pod]]:
+    """Return the matching pods by domain; domains without pods are included."""
+    key = constraint.spread.topology_key
+    found: dict[str, list[Pod]] = {
+        node.labels[key]: [] for node in nodes.values() if key in node.labels and constraint.counts(node)
+    }
+    for pod in pods:
+        if pod.deleting or not constraint.spread.selector.matches(pod.labels):
+            continue
+        domain = nodes[pod.node_name].labels.get(key)
+        if domain is not None:
+            found.setdefault(domain, []).append(pod)
+    return found
+
+
+def _balanced(domains: Iterable[Sequence[Pod]], max_skew: int) -> bool:
+    sizes = [*map(len, domains)]
+    return not sizes or max(sizes) - min(sizes) <= max_skew
+
+
+def _balance(
+    constraint: _Constraint,
+    of_domain: dict[str, list[Pod]],
+    nodes: Sequence[Node],
+    cluster: DeschedulingCluster,
+    node_fit: bool,
+) -> list[Pod]:
+    """Return the pods to move from the largest domains, so that the domains come close to the average."""
+    average = sum(map(len, of_domain.values())) / len(of_domain)
+    domains = sorted(((domain, sorted(pods, key=_rank)) for domain, pods in of_domain.items()), key=lambda d: len(d[1]))
+    key = constraint.spread.topology_key
+    below = {domain for domain, pods in domains if len(pods) < average}
+    receiving = [node for node in nodes if node.labels.get(key) in below and constraint.counts(node)]
+    moved: list[Pod] = []
+    low, high = 0, len(domains) - 1
+    while low < high:
+        if len(domains[high][1]) <= average:
+            high -= 1
+        few, many = domains[low][1], domains[high][1]
+        skew = len(many) - len(few)
+        most = min(
+            math.ceil(len(many) - average),
+            math.ceil(average - len(few)),
+            math.ceil((skew - constraint.spread.max_skew) / 2),
+        )
+        if skew <= constraint.spread.max_skew or most <= 0:
+            low += 1
+            continue
+        many.sort(key=lambda pod: fits_any_other(cluster, pod, receiving))
+        going = many[-most:]
+        moved += [pod for pod in going if not node_fit or fits_any_other(cluster, pod, receiving)]
+        del many[-most:]
+        few += going
+    return moved
+
+
+def _rank(pod: Pod) -> tuple[bool, bool, int]:
+    """Return the order within a domain, from whose end pods are taken.
+
+    Pods with a node selector or node affinity come first, then the others by priority.
+    """
+    spec = pod.pod_spec.raw
+    bound = spec.get("nodeSelector") is not None or (spec.get("affinity") or {}).get("nodeAffinity") is not None
+    priority = spec.get("priority")
+    return not bound, priority is not None, priority or 0
