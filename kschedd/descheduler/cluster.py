@@ -24,7 +24,7 @@ Raw = Mapping[str, Any]
 _IGNORING_BUDGETS: Final = frozenset(("Pending", "Succeeded", "Failed"))
 
 
-class EvictionOutcome(Enum):
+class RequestOutcome(Enum):
     """The result of an eviction request."""
 
     DONE = "done"
@@ -107,27 +107,27 @@ class DeschedulingCluster:
     def budgets_of(self, pod: Pod) -> list[Object]:
         return [budget for budget in self.budgets if budget.namespace == pod.namespace and covers(budget, pod)]
 
-    def evict(self, pod: Pod, strategy: str, profile: str) -> EvictionOutcome:
+    def evict(self, pod: Pod, strategy: str, profile: str) -> RequestOutcome:
         """Request the eviction of a pod: check the limits, then the budgets."""
         limits = self.limits
         if limits.total is not None and len(self.evicted) >= limits.total:
-            return self._refuse(pod, strategy, profile, "total limit", EvictionOutcome.TOTAL_LIMIT)
+            return self._refuse(pod, strategy, profile, "total limit", RequestOutcome.TOTAL_LIMIT)
         if pod.node_name and limits.node is not None and self._by_node[pod.node_name] >= limits.node:
-            return self._refuse(pod, strategy, profile, "node limit", EvictionOutcome.NODE_LIMIT)
+            return self._refuse(pod, strategy, profile, "node limit", RequestOutcome.NODE_LIMIT)
         if limits.namespace is not None and self._by_namespace[pod.namespace] >= limits.namespace:
-            return self._refuse(pod, strategy, profile, "namespace limit", EvictionOutcome.REFUSED)
+            return self._refuse(pod, strategy, profile, "namespace limit", RequestOutcome.REFUSED)
         if pod.uid not in self._pods.get(pod.node_name, {}):
-            return self._refuse(pod, strategy, profile, "not found", EvictionOutcome.REFUSED)
+            return self._refuse(pod, strategy, profile, "not found", RequestOutcome.REFUSED)
         if why := self._refusal(pod):
-            return self._refuse(pod, strategy, profile, why, EvictionOutcome.REFUSED)
+            return self._refuse(pod, strategy, profile, why, RequestOutcome.REFUSED)
         self._by_node[pod.node_name] += 1
         self._by_namespace[pod.namespace] += 1
         self._owned.subtract(owner.get("uid", "") for owner in owners(pod))
         del self._pods[pod.node_name][pod.uid]
         self.evicted.append(DescheduledPod(pod, strategy, profile))
-        return EvictionOutcome.DONE
+        return RequestOutcome.DONE
 
-    def _refuse(self, pod: Pod, strategy: str, profile: str, why: str, outcome: EvictionOutcome) -> EvictionOutcome:
+    def _refuse(self, pod: Pod, strategy: str, profile: str, why: str, outcome: RequestOutcome) -> RequestOutcome:
         self.refused.append(RefusedEviction(pod, strategy, profile, why))
         return outcome
 

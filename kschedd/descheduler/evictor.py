@@ -13,7 +13,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.text.times import seconds
-from kschedd.descheduler.cluster import DeschedulingCluster, EvictionOutcome, is_ready, owners
+from kschedd.descheduler.cluster import DeschedulingCluster, RequestOutcome, is_ready, owners
 from kschedd.descheduler.node_fit import fits_any_other
 from kschedd.descheduler.policy import SYSTEM_CRITICAL, ChosenPods, EvictorArgs
 
@@ -128,7 +128,7 @@ class Evictor:
         """Return a check that combines the filters with the namespaces and labels of a strategy."""
         return lambda pod: chosen.contains(pod.namespace, pod.labels) and self.filter(pod) and self.pre_filter(pod)
 
-    def evict(self, pod: Pod, strategy: str) -> EvictionOutcome:
+    def evict(self, pod: Pod, strategy: str) -> RequestOutcome:
         return self.cluster.evict(pod, strategy, self.profile)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.descheduler.cluster import EvictionOutcome, owners
+from kschedd.descheduler.cluster import RequestOutcome, owners
 from kschedd.descheduler.evictor import Evictor
 from kschedd.descheduler.node_fit import selects, tolerates_hard_taints
 from kschedd.descheduler.policy import DuplicatesArgs
@@ -41,9 +41,9 @@ def duplicates(name: str, args: DuplicatesArgs, evictor: Evictor, nodes: Sequenc
         for pods in on_nodes.values():
             for pod in pods[most - 1 :]:
                 outcome = evictor.evict(pod, name)
-                if outcome is EvictionOutcome.TOTAL_LIMIT:
+                if outcome is RequestOutcome.TOTAL_LIMIT:
                     return
-                if outcome is EvictionOutcome.NODE_LIMIT:
+                if outcome is RequestOutcome.NODE_LIMIT:
                     break
 
 

@@ -12,7 +12,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import SpreadConstraint, parse_spread_constraint
-from kschedd.descheduler.cluster import DeschedulingCluster, EvictionOutcome
+from kschedd.descheduler.cluster import DeschedulingCluster, RequestOutcome
 from kschedd.descheduler.evictor import Evictor
 from kschedd.descheduler.node_fit import fits_any_other, selects, tolerates_hard_taints
 from kschedd.descheduler.policy import SpreadArgs
@@ -72,9 +72,9 @@ def _evict(name: str, pods: Iterable[Pod], evictor: Evictor, chosen: Callable[[P
         if pod.node_name in full or not chosen(pod) or not evictor.pre_filter(pod):
             continue
         outcome = evictor.evict(pod, name)
-        if outcome is EvictionOutcome.TOTAL_LIMIT:
+        if outcome is RequestOutcome.TOTAL_LIMIT:
             return
-        if outcome is EvictionOutcome.NODE_LIMIT:
+        if outcome is RequestOutcome.NODE_LIMIT:
             full.add(pod.node_name)
 
 

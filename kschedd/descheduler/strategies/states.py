@@ -9,7 +9,7 @@ from typing import Any, Final
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.text.times import seconds
-from kschedd.descheduler.cluster import EvictionOutcome, owners
+from kschedd.descheduler.cluster import RequestOutcome, owners
 from kschedd.descheduler.evictor import Evictor
 from kschedd.descheduler.policy import ConditionFilter, FailedPodsArgs, LifeTimeArgs, RestartsArgs
 
@@ -24,9 +24,9 @@ def evict_in_turn(evictor: Evictor, pods: Iterable[Pod], strategy: str) -> bool:
     """Evict the pods of one node until its limit is reached. Return False if the limit of the cycle is reached."""
     for pod in pods:
         outcome = evictor.evict(pod, strategy)
-        if outcome is EvictionOutcome.TOTAL_LIMIT:
+        if outcome is RequestOutcome.TOTAL_LIMIT:
             return False
-        if outcome is EvictionOutcome.NODE_LIMIT:
+        if outcome is RequestOutcome.NODE_LIMIT:
             return True
     return True
 
@@ -40,7 +40,7 @@ def by_life_time(name: str, args: LifeTimeArgs, evictor: Evictor, nodes: Sequenc
         if chosen(pod) and _outlived(args, pod, cluster.now_s)
     ]
     for pod in sorted(found, key=lambda pod: seconds(pod.metadata["creationTimestamp"])):
-        if evictor.evict(pod, name) is EvictionOutcome.TOTAL_LIMIT:
+        if evictor.evict(pod, name) is RequestOutcome.TOTAL_LIMIT:
             return
 
 

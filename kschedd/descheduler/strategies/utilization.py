@@ -13,7 +13,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.resources import amounts
-from kschedd.descheduler.cluster import DeschedulingCluster, EvictionOutcome
+from kschedd.descheduler.cluster import DeschedulingCluster, RequestOutcome
 from kschedd.descheduler.evictor import Evictor
 from kschedd.descheduler.node_fit import tolerates
 from kschedd.descheduler.policy import HighUtilizationArgs, LowUtilizationArgs
@@ -161,11 +161,11 @@ class _Moving:
             if not _tolerated(pod, receiving) or pod.namespace in self.exclude or not self.evictor.pre_filter(pod):
                 continue
             outcome = self.evictor.evict(pod, self.strategy)
-            if outcome is EvictionOutcome.TOTAL_LIMIT:
+            if outcome is RequestOutcome.TOTAL_LIMIT:
                 return False
-            if outcome is EvictionOutcome.NODE_LIMIT:
+            if outcome is RequestOutcome.NODE_LIMIT:
                 break
-            if outcome is EvictionOutcome.REFUSED:
+            if outcome is RequestOutcome.REFUSED:
                 continue
             evicted += 1
             for name in room:

@@ -11,7 +11,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.selecting.terms import Taint
-from kschedd.descheduler.cluster import EvictionOutcome
+from kschedd.descheduler.cluster import RequestOutcome
 from kschedd.descheduler.evictor import Evictor, prefers_to_stay
 from kschedd.descheduler.node_fit import anti_affinity_terms, fits_any, selects, tolerates
 from kschedd.descheduler.policy import AffinityStrategyArgs, AntiAffinityArgs, TaintsArgs
@@ -90,11 +90,11 @@ def of_anti_affinity(name: str, args: AntiAffinityArgs, evictor: Evictor, nodes:
             if not _conflicts(pod, of_namespace, by_name) or not (evictor.filter(pod) and evictor.pre_filter(pod)):
                 continue
             outcome = evictor.evict(pod, name)
-            if outcome is EvictionOutcome.TOTAL_LIMIT:
+            if outcome is RequestOutcome.TOTAL_LIMIT:
                 return
-            if outcome is EvictionOutcome.NODE_LIMIT:
+            if outcome is RequestOutcome.NODE_LIMIT:
                 break
-            if outcome is EvictionOutcome.DONE:
+            if outcome is RequestOutcome.DONE:
                 of_namespace[pod.namespace].remove(pod)
 
 
