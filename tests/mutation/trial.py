@@ -195,7 +195,7 @@ TESTED_BY: Final = {
     "store/journal/files": "store/test_journal_writer store/test_journal_disk",
     "store/journal/format": "store/test_journal_writer store/test_journal_damage",
     "store/journal/journal": "store/test_journal store/test_journal_damage",
-    "store/journal/salvage": "store/test_journal store/test_journal_damage",
+    "store/journal/salvage": "store/test_journal store/test_journal_damage store/test_journal_offline",
 }
 
 
