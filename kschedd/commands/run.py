@@ -97,7 +97,7 @@ def daemon_options(options: argparse.Namespace) -> "DaemonOptions":
     from kschedd.daemon import MOVES_LOGGED
     from kschedd.limits import read_limits
     from kschedd.startup.options import DaemonOptions
-    from kschedd.startup.state import came_from_dump
+    from kschedd.store.journal.state_dir import contains_dump
     from kschedd.store.set_aside import read_ref
 
     without: frozenset[Part] = options.without
@@ -105,12 +105,13 @@ def daemon_options(options: argparse.Namespace) -> "DaemonOptions":
         without |= {"kubelets", "controllers"}
     given = {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
     # a dump often lacks its Secrets, and other controllers may not create the objects that ours create
-    copied = bool(options.origin) or (options.state is not None and came_from_dump(options.state))
+    copied = bool(options.origin) or (options.state is not None and contains_dump(options.state))
     own = not copied and "controllers" not in without
     given.setdefault("missing-configuration", own)
-    controllers = controller_options(given)
     # the pods of a dump's workloads run on, because a what-if analysis must not free capacity by itself
-    behavior = controllers.pod_behavior or (PodBehavior() if copied else DEFAULT)
+    given.setdefault("pod-behavior", PodBehavior() if copied else DEFAULT)
+    controllers = controller_options(given)
+    behavior = controllers.pod_behavior
     return DaemonOptions(
         socket=None if options.socket is None else Path(options.socket),
         config_file=options.config,

@@ -68,7 +68,7 @@ def embedded_controllers(
         Jobs(detailed_events=served),
         TTLAfterFinished(),
         *([Endpoints(), EndpointSliceMirroring(), Autoscalers(), ClusterRoleAggregation()] if served else ()),
-        Kubelets(kubelet_version, requires_configuration=options.requires_configuration),
+        Kubelets(kubelet_version),
         Disruption(),
         GarbageCollector(),
         PodGarbageCollector(options.terminated_pod_gc_threshold),

@@ -16,6 +16,7 @@ from kschedd.controllers.nodes.zones import NodeLifecycleConfig
 from kschedd.errors import KscheddError
 
 TERMINATED_POD_THRESHOLD: Final = 12_500
+_WAITS: Final = "waits_for_configuration"  # a field of the pods' behavior
 
 
 @attrs.frozen
@@ -25,7 +26,6 @@ class ControllerOptions:
     cloud_provider: str = ""  # "external": nodes register with the taint `uninitialized`
     cloud_init_delay_s: float | None = None  # delay before nodes are initialized; None: only a command initializes them
     pod_behavior: PodBehavior | None = None  # of new pods; None: they run until they are deleted
-    requires_configuration: bool = False  # pods wait for their ConfigMaps and Secrets
 
 
 @attrs.define(eq=False)
@@ -42,7 +42,7 @@ class OptionError(KscheddError):
 
 @attrs.frozen
 class Option:
-    field: str  # field of NodeLifecycleConfig or ControllerOptions
+    field: str  # field of NodeLifecycleConfig, ControllerOptions or PodBehavior
     read: Callable[[str], Any]  # parses the value, or raises ValueError with the reason
     default: str
     help: str
@@ -171,7 +171,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
         f"they are deleted (default {DEFAULT}, or none with --from)",
     ),
     "missing-configuration": Option(
-        "requires_configuration",
+        _WAITS,
         _waits,
         "",
         "wait: containers start when the ConfigMaps and Secrets to which they refer exist, as in a cluster; ignore: "
@@ -194,4 +194,7 @@ def controller_options(given: Mapping[str, Any]) -> ControllerOptions:
     of_lifecycle = {field.name for field in attrs.fields(NodeLifecycleConfig)}
     lifecycle = NodeLifecycleConfig(**{name: value for name, value in fields.items() if name in of_lifecycle})
     rest = {name: value for name, value in fields.items() if name not in of_lifecycle}
+    waits = rest.pop(_WAITS, None)
+    if waits is not None:
+        rest["pod_behavior"] = attrs.evolve(rest.get("pod_behavior") or PodBehavior(), waits_for_configuration=waits)
     return ControllerOptions(lifecycle=lifecycle, **rest)

@@ -7,7 +7,6 @@ used.
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Final
 
 import attrs
 import structlog
@@ -26,13 +25,12 @@ from kschedd.store.creating.service_addresses import SERVICE_RANGE
 from kschedd.store.journal.disk import REAL_DISK, Disk
 from kschedd.store.journal.journal import Journal
 from kschedd.store.journal.salvage import open_journal
+from kschedd.store.journal.state_dir import note_dump
 from kschedd.store.store import MAX_OBJECT_BYTES, Store
 from kschedd.store.webhooks.modes import WebhookMode
 from kschedd.values import run_steps
 
 log = structlog.get_logger("kschedd")
-
-_FROM_DUMP: Final = "from-dump"  # an empty file in the state directory of a cluster that was loaded from a dump
 
 
 def nowhere(now_s: float) -> None:
@@ -118,17 +116,12 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
     return opened.journal, store
 
 
-def came_from_dump(state: Path) -> bool:
-    """Return whether the cluster in this state directory was loaded from a dump."""
-    return (state / _FROM_DUMP).exists()
-
-
 def _fill(store: Store, options: StateOptions) -> None:
     """Create the objects with which a new cluster starts."""
     if options.begin is not None:
         options.begin(store)
         if options.journal is not None:
-            options.journal.with_name(_FROM_DUMP).touch()
+            note_dump(options.journal.parent)
     if options.bootstrap_policy:
         store.seed_bootstrap_policy()
     if options.default_class:

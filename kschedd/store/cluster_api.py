@@ -96,6 +96,9 @@ class ClusterReader(Protocol):
     def keep_jobs_running(self) -> None:
         """Let the pods of Jobs that are created from now on run until they are deleted."""
 
+    def become_copy(self) -> None:
+        """Let pods behave as in a copy of another cluster, because the objects of a dump are loaded."""
+
     @property
     def rbac(self) -> RbacJudge:
         """The judge of requests by the Roles and bindings of the cluster."""

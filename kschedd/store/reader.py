@@ -67,6 +67,11 @@ class StoreReader:
         if self.pod_behavior is not None:
             self.simulate_pods(attrs.evolve(self.pod_behavior, finish_jobs_s=None, finish_pods_s=None))
 
+    def become_copy(self) -> None:
+        """Let pods behave as in a copy of another cluster, because the objects of a dump are loaded."""
+        if self.pod_behavior is not None:
+            self.simulate_pods(self.pod_behavior.of_copy())
+
     @property
     def now(self) -> float:
         return self._now()

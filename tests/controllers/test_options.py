@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.controllers.options import OPTIONS, ControllerOptions, OptionError, controller_options, read_option
 
 
@@ -50,3 +51,10 @@ def test_values(name: str, text: str, value: Any) -> None:
 def test_values_that_cannot_be_used(name: str, text: str, why: str) -> None:
     with pytest.raises(OptionError, match=why):
         read_option(name, text)
+
+
+def test_pods_wait_for_configuration_as_a_part_of_their_behavior() -> None:
+    assert controller_options({"missing-configuration": True}).pod_behavior == PodBehavior(waits_for_configuration=True)
+    both = controller_options({"missing-configuration": True, "pod-behavior": PodBehavior(5.0)}).pod_behavior
+    assert both == PodBehavior(5.0, waits_for_configuration=True)
+    assert controller_options({}).pod_behavior is None

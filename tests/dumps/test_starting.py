@@ -10,8 +10,9 @@ from kschedd.actors.clock import VIRTUAL, Clock
 from kschedd.api.text.times import stamp
 from kschedd.config.loading.load import default_config
 from kschedd.dumps.loading import read_dump
-from kschedd.startup.state import EmptyDump, StateOptions, came_from_dump, load_origin, open_store
+from kschedd.startup.state import EmptyDump, StateOptions, load_origin, open_store
 from kschedd.store.cluster_api import listed
+from kschedd.store.journal.state_dir import contains_dump
 from tests.dumps.objects import node
 
 
@@ -28,10 +29,10 @@ async def test_a_start_with_a_dump_that_has_nothing_is_refused_and_the_next_one_
     dump = tmp_path / "cluster.json"
     with pytest.raises(EmptyDump, match="no Kubernetes objects found"):
         opened(dump)
-    assert not came_from_dump(tmp_path)
+    assert not contains_dump(tmp_path)
     dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("n1", 1)]}))
     assert opened(dump) == ["n1"]
-    assert came_from_dump(tmp_path), "a later start without --from must treat the cluster as a copy"
+    assert contains_dump(tmp_path), "a later start without --from must treat the cluster as a copy"
 
 
 async def test_time_starts_no_earlier_than_the_latest_time_in_the_dump(tmp_path: Path) -> None:

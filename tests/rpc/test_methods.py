@@ -13,6 +13,7 @@ from kschedd.access.users import Caller
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
+from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.api.simulation.standard_class import STANDARD_CLASS
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
@@ -351,6 +352,8 @@ async def test_a_dump_is_loaded_in_place_of_the_default_storage_class(
     talk: Talk, tmp_path: Path, dumped: dict[str, Any], used: bool, kept: bool
 ) -> None:
     await talk("objects.create", manifest=dict(STANDARD_CLASS))
+    store = talk.cluster.store
+    await store.do(lambda here: here.simulate_pods(PodBehavior(5.0, 1.0, waits_for_configuration=True)))
     if used:
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": spec}
@@ -360,6 +363,10 @@ async def test_a_dump_is_loaded_in_place_of_the_default_storage_class(
     assert (await talk("cluster.load", paths=[str(file)]))["errors"] == []
     found = await talk("objects.list", kind="StorageClass")
     assert bool(found["items"]) is kept
+    behavior = await store.do(lambda here: here.pod_behavior)
+    assert behavior == (
+        PodBehavior(None, 1.0) if "uid" in dumped["metadata"] else PodBehavior(5.0, 1.0, None, None, True)
+    )
 
 
 async def test_nodes_are_tainted_and_cordoned(talk: Talk) -> None:

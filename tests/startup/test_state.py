@@ -62,7 +62,9 @@ def options(*words: str) -> DaemonOptions:
 )
 def test_only_a_cluster_of_its_own_is_completed(words: tuple[str, ...], own: bool) -> None:
     found = options(*words)
-    assert (found.default_class, found.controller_options.requires_configuration, has_accounts(found)) == (own,) * 3
+    behavior = found.controller_options.pod_behavior
+    assert (found.default_class, has_accounts(found)) == (own, own)
+    assert (behavior is not None and behavior.waits_for_configuration) is own
 
 
 def test_a_restart_without_the_dump_keeps_its_defaults(tmp_path: Path) -> None:
@@ -78,5 +80,7 @@ def test_a_restart_without_the_dump_keeps_its_defaults(tmp_path: Path) -> None:
 
 def test_the_flags_take_precedence() -> None:
     assert not options("--no-default-storage-class").default_class
-    assert not options("--missing-configuration", "ignore").controller_options.requires_configuration
-    assert options("--missing-configuration", "wait", "--from", "d").controller_options.requires_configuration
+    for words, waits in ((("ignore",), False), (("wait", "--from", "d"), True)):
+        behavior = options("--missing-configuration", *words).controller_options.pod_behavior
+        assert behavior is not None
+        assert behavior.waits_for_configuration is waits

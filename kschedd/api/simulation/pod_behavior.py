@@ -52,13 +52,14 @@ class PodBehavior:
     start_s: float | None = None
     terminate_s: float | None = None
     finish_pods_s: float | None = None
+    waits_for_configuration: bool = False  # containers wait for the ConfigMaps and Secrets to which they refer
 
     @classmethod
     def parse(cls, text: str) -> "PodBehavior":
         """Parse the value of `--pod-behavior`. Raises ValueError with the reason."""
         if text == NONE:
             return cls()
-        found: dict[str, float] = {}
+        found: dict[str, Any] = {}
         for part in text.split(","):
             name, _, value = part.strip().partition("=")
             if name not in _FIELDS:
@@ -82,6 +83,14 @@ class PodBehavior:
         if _HELM_HOOK in (meta.get("annotations") or _NOTHING) or _reads_input_once(spec):
             return self.finish_jobs_s
         return self.finish_pods_s
+
+    def of_copy(self) -> "PodBehavior":
+        """Return the behavior in a cluster that contains a dump.
+
+        A what-if analysis must not free capacity by itself, and a dump often lacks its Secrets.
+        """
+        finish_jobs_s = None if self.finish_jobs_s == DEFAULT.finish_jobs_s else self.finish_jobs_s
+        return attrs.evolve(self, finish_jobs_s=finish_jobs_s, waits_for_configuration=False)
 
     def __str__(self) -> str:
         stated = [(name, getattr(self, field)) for name, field in _FIELDS.items()]

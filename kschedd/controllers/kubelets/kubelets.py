@@ -3,8 +3,8 @@
 A node without a Ready condition is marked Ready, and every node gets its hostname label. An existing Ready condition is
 kept. While the Ready condition is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is
 admitted or rejected (`admission`), waits for unavailable volumes and claims (`volumes`), and runs according to its
-annotations (`pod_run`, `kschedd.api.simulation.annotations`). In a cluster that clients use, it also waits for its
-ConfigMaps and Secrets (`configuration`). A deleted pod is removed after it has ended. A node under
+annotations (`pod_run`, `kschedd.api.simulation.annotations`). Where pods behave so (`PodBehavior`), it also waits for
+its ConfigMaps and Secrets (`configuration`). A deleted pod is removed after it has ended. A node under
 pressure evicts pods (`eviction`).
 
 Most pods only run. A pod whose containers only run until they are stopped has no `PodRun`. A pod without a `PodRun` is
@@ -80,17 +80,12 @@ class Kubelets(InSteps):
     """The kubelets of all embedded nodes."""
 
     name: Final = "kubelets"
+    kinds: Final = frozenset(("Node", "Pod")) | VOLUME_KINDS | CONFIGURATION_KINDS
 
-    def __init__(self, version: str = "", *, requires_configuration: bool = False) -> None:
-        """Create kubelets of this version, which report addresses and system information; "" reports neither.
-
-        With `requires_configuration`, pods wait for the ConfigMaps and Secrets to which they refer.
-        """
-        self.kinds = frozenset(("Node", "Pod")) | VOLUME_KINDS
-        if requires_configuration:
-            self.kinds |= CONFIGURATION_KINDS
+    def __init__(self, version: str = "") -> None:
+        """Create kubelets of this version, which report addresses and system information; "" reports neither."""
         self._version = version
-        self._requires_configuration = requires_configuration
+        self._requires_configuration = False  # pods of the cluster wait for ConfigMaps and Secrets
         self._unconfigured = UnconfiguredPods()
         self._addresses: set[str] = set()  # InternalIPs of nodes
         self._timers: Timers[Key] = Timers()  # by pod: time of its next action or of its removal
@@ -135,6 +130,8 @@ class Kubelets(InSteps):
         pods: dict[Key, None] = {}
         nodes: dict[Key, None] = {}
         expanding: dict[Key, None] = {}
+        behavior = view.pod_behavior
+        self._requires_configuration = behavior is not None and behavior.waits_for_configuration
         if self._began_s is None:
             self._began_s = now
         for event in events:

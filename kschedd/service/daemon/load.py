@@ -25,6 +25,7 @@ from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
 from kschedd.storage.claims import class_of
 from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.journal.state_dir import note_dump
 from kschedd.values import in_parts, run_steps
 
 _COMPLETED = ("Namespace", "PriorityClass", "Node", "PersistentVolume", "PersistentVolumeClaim")
@@ -75,6 +76,8 @@ class LoadMethods(Methods):
                 lambda owner: owner.step(ChangeConfig(with_schedulers(owner.machine.config, schedulers), what), now)
             )
         in_the_way = await self._cluster.store.do_in_steps(partial(_taking_in, prepared))
+        if prepared.objects and self._cluster.journal is not None:
+            note_dump(self._cluster.journal.parent)
         refused = await self._apply(call, prepared)
         outcome = taken(prepared, in_the_way, refused)
         result = LoadedAnswer(
@@ -108,6 +111,8 @@ class LoadMethods(Methods):
 
 def _taking_in(prepared: Prepared, store: ClusterWriter) -> Generator[None, None, list[Object]]:
     """Store the objects of a dump, in place of the default StorageClass if no claim uses it."""
+    if prepared.objects:
+        store.become_copy()
     standard = store.find("StorageClass", "", STANDARD_CLASS["metadata"]["name"])
     if prepared.objects and standard is not None and is_standard_class(standard.raw):
         if not any(class_of(claim) == standard.name for claim in store.list("PersistentVolumeClaim")):

@@ -18,8 +18,19 @@ import attrs
 
 from kschedd.errors import KscheddError
 
+_FROM_DUMP: Final = "from-dump"
 _PATIENCE_S: Final = 2.0  # maximum wait for a journal process that is completing its last write
 _AGAIN_S: Final = 0.02
+
+
+def note_dump(state_dir: Path) -> None:
+    """Record that the cluster in this directory contains a dump, so that a later start treats it as a copy."""
+    (state_dir / _FROM_DUMP).touch()
+
+
+def contains_dump(state_dir: Path) -> bool:
+    """Return whether a dump was loaded into the cluster in this directory."""
+    return (state_dir / _FROM_DUMP).exists()
 
 
 @attrs.define(eq=False)

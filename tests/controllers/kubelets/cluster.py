@@ -6,6 +6,7 @@ from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
+from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store
@@ -16,11 +17,12 @@ class KubeletCluster:
     """A store, its kubelets and their clock; it has node-1 (4 cpu, 16Gi, 110 pods) at the start."""
 
     def __init__(self, *, requires_configuration: bool = False, **capacity: str) -> None:
-        self.requires_configuration = requires_configuration
         self.clock = Clock()
         self.start = self.clock.now
         self.store = Store(now=self.clock)
-        self.runner = self._kubelets()
+        if requires_configuration:
+            self.store.simulate_pods(PodBehavior(waits_for_configuration=True))
+        self.runner = ControllerRunner(self.store, [Kubelets()])
         first = node()
         first["status"]["capacity"] |= {key.replace("_", "-"): amount for key, amount in capacity.items()}
         self.store.create(first)
@@ -32,11 +34,8 @@ class KubeletCluster:
 
     def restart_kubelets(self) -> None:
         """Replace the kubelets with new ones that continue from the stored objects."""
-        self.runner = self._kubelets()
+        self.runner = ControllerRunner(self.store, [Kubelets()])
         self.run_until_idle()
-
-    def _kubelets(self) -> ControllerRunner:
-        return ControllerRunner(self.store, [Kubelets(requires_configuration=self.requires_configuration)])
 
     def pod(self, name: str = "web") -> Pod:
         found = self.store.get("Pod", "default", name)

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.simulation.pod_behavior import PodBehavior
 from kschedd.service.operations.kubelet_events import events_of, reported
 from kschedd.values import run_steps
 from tests.controllers.kubelets.cluster import KubeletCluster, init
@@ -188,7 +187,6 @@ def test_a_waiting_pod_is_removed_at_once(cluster: KubeletCluster) -> None:
 
 
 def test_the_events_name_what_is_missing(cluster: KubeletCluster) -> None:
-    cluster.store.simulate_pods(PodBehavior())
     cluster.run(containers=[container(env=[variable("secret", "s", "k")])])
     found = run_steps(events_of(reported(cluster.store, "default", "web")))
     assert [(each.raw["reason"], each.raw["type"]) for each in found] == [("Pulled", "Normal"), ("Failed", "Warning")]
