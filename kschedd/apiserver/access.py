@@ -21,7 +21,6 @@ from kschedd.access.users import (
     ANYBODY,
     AUTHENTICATED,
     READ_VERBS,
-    SERVICE_ACCOUNT,
     UNAUTHENTICATED,
     User,
     groups_of_service_account,
@@ -98,8 +97,8 @@ def _impersonated(request: HttpRequest, user: User) -> User:
     """
     headers = request.headers
     name = headers.get("impersonate-user", "")
-    groups = _groups(headers)
-    extra = _extra(headers)
+    groups = groups_of(headers)
+    extra = extra_of(headers)
     uid = headers.get("impersonate-uid", "")
     if not name:
         if groups or extra or uid:
@@ -116,28 +115,12 @@ def _impersonated(request: HttpRequest, user: User) -> User:
     return acting.under_rbac()
 
 
-def impersonation_requests(request: HttpRequest, user: User) -> list[AccessRequest]:
-    """Return the permissions that `user` needs for the impersonation in a request's headers."""
-    headers = request.headers
-    name = headers.get("impersonate-user", "")
-    needed = AccessRequest(user, "impersonate", resource="users", name=name)
-    if groups_of_service_account(name):
-        namespace, _, account = name.removeprefix(SERVICE_ACCOUNT).partition(":")
-        needed = attrs.evolve(needed, resource="serviceaccounts", namespace=namespace, name=account)
-    of_group = attrs.evolve(needed, resource="groups", namespace="")
-    of_extra = attrs.evolve(of_group, group="authentication.k8s.io", resource="userextras")
-    found = [needed, *(attrs.evolve(of_group, name=group) for group in _groups(headers))]
-    found += [attrs.evolve(of_extra, subresource=key, name=value) for key, value in _extra(headers)]
-    if uid := headers.get("impersonate-uid"):
-        found.append(attrs.evolve(of_extra, resource="uids", name=uid))
-    return found
-
-
-def _groups(headers: Mapping[str, str]) -> tuple[str, ...]:
+def groups_of(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the groups of an impersonated user."""
     return tuple(group.strip() for group in headers.get("impersonate-group", "").split(",") if group.strip())
 
 
-def _extra(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+def extra_of(headers: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the extra attributes of an impersonated user: key and value."""
     found = []
     for field, values in headers.items():

@@ -17,6 +17,7 @@ import attrs
 import trio
 
 from kschedd.access.audit_log import AuditLog
+from kschedd.access.requests import AccessRequest
 from kschedd.access.users import User
 from kschedd.api.objects import Object
 from kschedd.apiserver import discovery
@@ -25,7 +26,6 @@ from kschedd.apiserver.access import (
     bearer_token,
     check_allowed,
     forbidden,
-    impersonation_requests,
     unauthorized,
 )
 from kschedd.apiserver.auditing import audited
@@ -62,6 +62,7 @@ from kschedd.apiserver.handlers.scheduler_metrics import metrics_page, pod_resou
 from kschedd.apiserver.handlers.subresources import bind, serve_subresource
 from kschedd.apiserver.handlers.watching import watch
 from kschedd.apiserver.handlers.writing import create, delete, delete_collection, patch, update
+from kschedd.apiserver.impersonation import as_node, impersonation_modes
 from kschedd.apiserver.requests import ApiCall, Query, RequestInfo, access_request, find_target, split_target
 from kschedd.apiserver.services import FaceServices
 from kschedd.errors import KscheddError
@@ -90,6 +91,7 @@ _OWN_SERVICE: Final[dict[str, Any]] = {
         "type": "ClusterIP",
     },
 }
+_CONSTRAINED: Final = 36  # first minor release with constrained impersonation by default
 _EVENTS: Final = 1_000  # events processed at once
 _ENDPOINTS_DEPRECATED: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
@@ -163,14 +165,28 @@ class ApiFace:
         claims = self.services.tokens.claims_of(bearer_token(request))
         if claims is not None and not await self.services.is_bound(claims):
             raise unauthorized()
-        needed = [access_request(request.method, path, query, user)] if user.judged else []
         if user.impersonated and (by := self._access.authenticated(request, peer)).judged:
-            needed = [*impersonation_requests(request, by), *needed]
-        if needed:
-            refused = await self.services.first_refused(needed)
+            user = await self._impersonated(request, access_request(request.method, path, query, by), user)
+        if user.judged:
+            refused = await self.services.first_refused([access_request(request.method, path, query, user)])
             if refused is not None:
                 raise forbidden(*refused)
         return path, query, user
+
+    async def _impersonated(self, request: HttpRequest, wanted: AccessRequest, user: User) -> User:
+        """Return the impersonated user; `wanted` is the request in the name of the real user. Raises StatusError."""
+        first: tuple[AccessRequest, str] | None = None
+        for mode in impersonation_modes(
+            request.headers, wanted, constrained=self.services.served.minor >= _CONSTRAINED
+        ):
+            refused = await self.services.first_refused(mode.needed)
+            if refused is None and mode.denied:
+                refused = mode.needed[-1], mode.denied
+            if refused is None:
+                return as_node(user) if mode.node else user
+            first = first or refused
+        assert first is not None, "the last mode applies to every impersonation"
+        raise forbidden(*first)
 
     def explain(self, fault: HttpFault) -> HttpResponse:
         """Return the answer to a request that cannot be parsed."""

@@ -10,7 +10,7 @@ from kschedd.access.credentials import Credentials, ListenSettings
 from kschedd.access.requests import AccessRequest
 from kschedd.access.tokens import StaticTokens
 from kschedd.access.users import READ_ONLY, User
-from kschedd.apiserver.access import Access, check_allowed, forbidden, impersonation_requests
+from kschedd.apiserver.access import Access, check_allowed, forbidden
 from kschedd.apiserver.codec.status import StatusError
 from kschedd.apiserver.requests import access_request, split_target
 from kschedd.commands.run import add_parser
@@ -91,22 +91,6 @@ def test_rbac_judges_an_impersonated_user_unless_it_is_a_master() -> None:
 def test_groups_of_an_impersonated_user(name: str, groups: str, expected: tuple[str, ...]) -> None:
     headers = {"impersonate-user": name, **({"impersonate-group": groups} if groups else {})}
     assert Access().user_of(request(**headers), Peer(1, "127.0.0.1")).groups == expected
-
-
-def test_an_impersonation_needs_a_permission_for_each_part() -> None:
-    headers = {
-        "impersonate-user": "system:serviceaccount:web:runner",
-        "impersonate-group": "dev",
-        "impersonate-uid": "7",
-        "impersonate-extra-team": "blue",
-    }
-    by = User("ann", ())
-    assert impersonation_requests(request(**headers), by) == [
-        AccessRequest(by, "impersonate", "", "serviceaccounts", "", "web", "runner"),
-        AccessRequest(by, "impersonate", "", "groups", name="dev"),
-        AccessRequest(by, "impersonate", "authentication.k8s.io", "userextras", "team", name="blue"),
-        AccessRequest(by, "impersonate", "authentication.k8s.io", "uids", name="7"),
-    ]
 
 
 def test_groups_without_a_user_are_rejected() -> None:
