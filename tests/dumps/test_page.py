@@ -20,7 +20,7 @@ KINDS = "namespaces,nodes,pods,replicasets,deployments,priorityclasses,configmap
 _SCREEN = re.compile(r"(?<=```console\n)\$ kschedd ([^\n]*)\n.*?(?=```)", re.DOTALL)
 _CHECK = re.compile(r"<!-- kschedd check -f (\S+): (\d) -->\n```markdown\n.*?```", re.DOTALL)
 _LINE = re.compile(r"^    kschedd (.*?)\s+#", re.MULTILINE)
-ASIDE = ("mcp", "run", "status")  # which serve until they are ended, and what asks a daemon whether it leads
+ASIDE = ("mcp", "run")  # serve until they are ended
 VERBS = ("explain", "plan", "capacity", "save")
 
 
