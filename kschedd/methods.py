@@ -41,6 +41,7 @@ from kschedd.service.objects.pods import PodMethods
 from kschedd.service.objects.reading import ReadingMethods
 from kschedd.service.objects.writing import WritingMethods
 from kschedd.service.scheduling.debug import DebugMethods
+from kschedd.service.scheduling.descheduling import DeschedulingMethods
 from kschedd.service.scheduling.queue import QueueMethods
 from kschedd.service.scheduling.scheduler import SchedulerMethods
 from kschedd.service.scheduling.time import TimeMethods
@@ -78,6 +79,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *EventMethods(cluster).table(),
         *QueueMethods(cluster).table(),
         *SchedulerMethods(cluster).table(),
+        *DeschedulingMethods(cluster).table(),
         *MetricsMethods(cluster).table(),
         *DebugMethods(cluster).table(),
         *TimeMethods(cluster).table(),

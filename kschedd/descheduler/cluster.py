@@ -7,7 +7,7 @@ Source: sigs.k8s.io/descheduler, pkg/descheduler/evictions/evictions.go, pkg/des
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -63,16 +63,25 @@ class DeschedulingCluster:
     priorities: Mapping[str, int]  # values of PriorityClasses
     claims: Mapping[tuple[str, str], Raw]  # PersistentVolumeClaims by namespace and name
     limits: EvictionLimits = attrs.field(factory=EvictionLimits)
+    check: Callable[[], None] = lambda: None  # called for each pod that is considered; may raise to end the cycle
     evicted: list[DescheduledPod] = attrs.field(factory=list, init=False)
     refused: list[RefusedEviction] = attrs.field(factory=list, init=False)
     _pods: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # node -> uid -> pod
+    _unfinished: dict[str, list[Pod]] = attrs.field(factory=dict, init=False)  # of nodes whose pods were read
+    _used: dict[str, Counter[str]] = attrs.field(factory=dict, init=False)  # requests of these pods by resource
     _owned: Counter[str] = attrs.field(factory=Counter, init=False)  # number of pods by the UID of each owner
     _allowed: dict[str, int] = attrs.field(factory=dict, init=False)  # remaining disruptions by budget
     _by_node: Counter[str] = attrs.field(factory=Counter, init=False)
     _by_namespace: Counter[str] = attrs.field(factory=Counter, init=False)
 
     @classmethod
-    def of(cls, objects: Iterable[Object], now_s: float, limits: EvictionLimits) -> "DeschedulingCluster":
+    def of(
+        cls,
+        objects: Iterable[Object],
+        now_s: float,
+        limits: EvictionLimits,
+        check: Callable[[], None] = lambda: None,
+    ) -> "DeschedulingCluster":
         kinds: dict[str, list[Object]] = {}
         for obj in objects:
             kinds.setdefault(obj.kind, []).append(obj)
@@ -84,6 +93,7 @@ class DeschedulingCluster:
             {obj.name: int(obj.raw.get("value") or 0) for obj in kinds.get("PriorityClass", ())},
             {(obj.namespace, obj.name): obj.raw for obj in kinds.get("PersistentVolumeClaim", ())},
             limits,
+            check,
         )
         for obj in kinds.get("Pod", ()):
             assert isinstance(obj, Pod), "objects of kind Pod are pods"
@@ -98,7 +108,22 @@ class DeschedulingCluster:
 
     def pods_on(self, node_name: str) -> list[Pod]:
         """Return the pods on the node without finished pods, which occupy no resources."""
-        return [pod for pod in self._pods.get(node_name, {}).values() if not pod.finished]
+        if node_name not in self._unfinished:
+            self._unfinished[node_name] = [pod for pod in self.all_pods_on(node_name) if not pod.finished]
+        return [*self._unfinished[node_name]]
+
+    def pod_count(self, node_name: str) -> int:
+        """Return the number of unfinished pods on the node."""
+        return len(self._unfinished[node_name]) if node_name in self._unfinished else len(self.pods_on(node_name))
+
+    def used_on(self, node_name: str) -> Mapping[str, int]:
+        """Return the requests of the unfinished pods on the node, by resource."""
+        used = self._used.get(node_name)
+        if used is None:
+            used = self._used[node_name] = Counter()
+            for pod in self.pods_on(node_name):
+                used.update(pod.pod_spec.requests)
+        return used
 
     def replicas(self, owner_uid: str) -> int:
         """Return the number of pods that the owner has, on any node."""
@@ -124,6 +149,8 @@ class DeschedulingCluster:
         self._by_namespace[pod.namespace] += 1
         self._owned.subtract(owner.get("uid", "") for owner in owners(pod))
         del self._pods[pod.node_name][pod.uid]
+        self._unfinished.pop(pod.node_name, None)
+        self._used.pop(pod.node_name, None)
         self.evicted.append(DescheduledPod(pod, strategy, profile))
         return RequestOutcome.DONE
 

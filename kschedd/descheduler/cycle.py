@@ -28,11 +28,14 @@ from kschedd.descheduler.strategies.utilization import high_utilization, low_uti
 from kschedd.descheduler.strategies.violations import of_anti_affinity, of_node_affinity, of_taints
 
 
-def run_cycle(policy: DeschedulerPolicy, cluster: DeschedulingCluster) -> None:
-    """Run one cycle. The cluster contains the evictions afterwards. With fewer than two nodes, nothing is evicted."""
+def run_cycle(policy: DeschedulerPolicy, cluster: DeschedulingCluster) -> int:
+    """Run one cycle, and return the number of nodes that it considers: those that are ready and selected.
+
+    The cluster contains the evictions afterwards. With fewer than two nodes, nothing is evicted.
+    """
     nodes = [node for node in cluster.nodes if is_ready(node) and policy.node_selector.matches(node.labels)]
     if len(nodes) < 2:
-        return
+        return len(nodes)
     evictors = [evictor_of(profile, cluster) for profile in policy.profiles]
     for profile, evictor in zip(policy.profiles, evictors, strict=True):
         for name, args in profile.deschedule:
@@ -40,6 +43,7 @@ def run_cycle(policy: DeschedulerPolicy, cluster: DeschedulingCluster) -> None:
     for profile, evictor in zip(policy.profiles, evictors, strict=True):
         for name, args in profile.balance:
             _run(name, args, evictor, nodes)
+    return len(nodes)
 
 
 def evictor_of(profile: DeschedulerProfile, cluster: DeschedulingCluster) -> Evictor:

@@ -39,6 +39,7 @@ class Evictor:
 
     def why_protected(self, pod: Pod) -> str | None:
         """Return why the pod may not be evicted; None if it may."""
+        self.cluster.check()
         annotations = pod.metadata.get("annotations") or {}
         if _EVICT in annotations:
             return None

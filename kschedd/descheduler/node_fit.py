@@ -51,13 +51,13 @@ def anti_affinity_terms(pod: Pod) -> Iterator[tuple[frozenset[str], LabelSelecto
 def fits(cluster: DeschedulingCluster, pod: Pod, node: Node) -> bool:
     if node.unschedulable or not selects(pod, node) or not tolerates_hard_taints(pod, node):
         return False
-    there = cluster.pods_on(node.name)
     for namespaces, selector, key in anti_affinity_terms(pod):
         if key in node.labels and any(
-            each.name != pod.name and each.namespace in namespaces and selector.matches(each.labels) for each in there
+            each.name != pod.name and each.namespace in namespaces and selector.matches(each.labels)
+            for each in cluster.pods_on(node.name)
         ):
             return False
-    return pod.node_name == node.name or _has_room(there, pod, node)
+    return pod.node_name == node.name or _has_room(cluster, pod, node)
 
 
 def fits_any_other(cluster: DeschedulingCluster, pod: Pod, nodes: Iterable[Node]) -> bool:
@@ -68,9 +68,9 @@ def fits_any(cluster: DeschedulingCluster, pod: Pod, nodes: Iterable[Node]) -> b
     return any(fits(cluster, pod, node) for node in nodes)
 
 
-def _has_room(there: Sequence[Pod], pod: Pod, node: Node) -> bool:
+def _has_room(cluster: DeschedulingCluster, pod: Pod, node: Node) -> bool:
+    used = cluster.used_on(node.name)
     for resource, amount in pod.pod_spec.requests.items():
-        used = sum(each.pod_spec.requests.get(resource, 0) for each in there)
-        if amount > node.allocatable.get(resource, 0) - used:
+        if amount > node.allocatable.get(resource, 0) - used.get(resource, 0):
             return False
-    return node.allocatable.get("pods", 0) > len(there)
+    return node.allocatable.get("pods", 0) > cluster.pod_count(node.name)

@@ -329,7 +329,19 @@ async def test_every_verb_is_understood_and_answered_as_documented(live: Typed) 
     untried = (
         {verb.name for verb in VERBS}
         - live.used
-        - {"capacity", "compare", "diff", "edit", "fork diff", "nodes-needed", "record", "reject", "reload", "replace"}
+        - {
+            "capacity",
+            "compare",
+            "deschedule",
+            "diff",
+            "edit",
+            "fork diff",
+            "nodes-needed",
+            "record",
+            "reject",
+            "reload",
+            "replace",
+        }
     )
     assert untried == set()
 

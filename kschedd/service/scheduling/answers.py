@@ -203,3 +203,31 @@ class ForcedNode(VetoedNode):
 class ReplacedScoreAnswer(VetoedNode):
     plugin: str
     score: int
+
+
+# -- the descheduler --------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class DescheduledAnswer:
+    namespace: str
+    name: str
+    node: str
+    strategy: str
+    profile: str
+
+
+@attrs.frozen
+class RefusedAnswer(DescheduledAnswer):
+    why: Annotated[
+        str,
+        "PDB, MultiplePDBs, node limit, namespace limit, total limit, not found (the strategy chose it twice), or the "
+        "API server's message",
+    ]
+
+
+@attrs.frozen
+class DeschedulingAnswer:
+    nodes: Annotated[int, "number of nodes that are ready and selected; with fewer than 2, nothing is evicted"]
+    evicted: Annotated[Sequence[DescheduledAnswer], "in order of eviction"]
+    refused: Annotated[Sequence[RefusedAnswer], "evictions that a strategy requested in vain"]

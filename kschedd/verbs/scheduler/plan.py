@@ -8,6 +8,7 @@ an error. With --detailed-exitcode, 3 means that something would change and ever
 """
 
 import argparse
+import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, seconds_in, session_i
 NOTHING, DOES_NOT_FIT, FAILED, CHANGES = 0, 1, 2, 3
 MOST_PODS: Final = 100
 _MOST_EXAMINED: Final = 20  # pods without a place
+_MOST_NAMED: Final = 5  # maximum number of pods that the next run of the descheduler would evict
 _MOST_WORKLOADS: Final = 3  # maximum number of workloads for which other sizes are tried
 _WITHIN: Final = "1h"
 
@@ -81,15 +83,19 @@ def _planned(
     said = list(dict.fromkeys("".join(complaints).splitlines()))
     fails = [line for line in said if line.startswith("error")]
     done = is_different(diff) or not status  # if the verb failed without a change, only its error is printed
+    again = _next_run(run, inner, words)
     largest = list(_largest(inner, diff))
     at_rest, others = ended["at_rest"], diff["pending"] - len(without_place(diff))
     result = {"complete": at_rest and not fails, "pending": len(without_place(diff)), "others_pending": others}
     answer = {**diff, "errors": fails, "at_rest": at_rest, "largest": largest, "result": result}
+    if again is not None:
+        answer["next_run"] = again
     if not write_answer(session, options.output, answer) and done:
         session.write(diff_text(diff, session.style, options.limit))
         session.write(flowing("".join(map(_largest_text, largest)), session.style))
         session.write(flowing(_result_text(result, at_rest=at_rest, within=options.within), session.style))
         session.write(flowing(_of_configuration(words, diff), session.style))
+        session.write(flowing("" if again is None else _next_run_text(again), session.style))
         note_if_paused(session)
     if done:
         session.write_error("".join(f"{line}\n" for line in said if line.startswith("Warning: ")))
@@ -103,6 +109,26 @@ def _planned(
     if status or without_place(diff):
         return DOES_NOT_FIT
     return CHANGES if options.detailed_exitcode and is_different(diff) else NOTHING
+
+
+def _next_run(run: Run, inner: VerbSession, words: list[str]) -> list[dict[str, Any]] | None:
+    """Return the pods that the next run of `deschedule` would evict in the fork; None for other commands."""
+    if words[0] != "deschedule" or "--dry-run" in words:
+        return None
+    lines: list[str] = []
+    run(attrs.evolve(inner, write=lines.append), [*words, "--dry-run", "-o", "json"])
+    evicted: list[dict[str, Any]] = json.loads("".join(lines))["evicted"]
+    return evicted
+
+
+def _next_run_text(again: list[dict[str, Any]]) -> str:
+    """Return whether a descheduler that runs periodically would evict pods again and again."""
+    if not again:
+        return "The next run with this policy would evict no pod.\n"
+    named = [f"{each['namespace']}/{each['name']} ({each['strategy']})" for each in again[:_MOST_NAMED]]
+    more = f" and {len(again) - _MOST_NAMED} more" if len(again) > _MOST_NAMED else ""
+    pods = "1 pod" if len(again) == 1 else f"{len(again)} pods"
+    return f"The next run with this policy would evict {pods} again: {', '.join(named)}{more}.\n"
 
 
 def _of_configuration(words: list[str], diff: dict[str, Any]) -> str:
@@ -166,6 +192,7 @@ def verbs(run: Run) -> tuple[Verb, ...]:
                 "plan delete node node-a node-b",
                 "plan scale deployment web --replicas 30",
                 "plan apply -f change.yaml",
+                "plan deschedule -f policy.yaml",
                 "plan --keep what-if set weight NodeResourcesFit 5",
             ),
             completes="verb",
