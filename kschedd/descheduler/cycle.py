@@ -3,6 +3,8 @@
 Source: sigs.k8s.io/descheduler, pkg/descheduler/descheduler.go (runProfiles).
 """
 
+import attrs
+
 from kschedd.api.nodes import Node
 from kschedd.descheduler.cluster import DeschedulingCluster, is_ready
 from kschedd.descheduler.evictor import Evictor
@@ -26,13 +28,30 @@ from kschedd.descheduler.strategies.spread import spread
 from kschedd.descheduler.strategies.states import by_life_time, failed, restarting
 from kschedd.descheduler.strategies.utilization import high_utilization, low_utilization
 from kschedd.descheduler.strategies.violations import of_anti_affinity, of_node_affinity, of_taints
+from kschedd.errors import KscheddError
+
+
+@attrs.define(eq=False)
+class UnknownThresholdError(KscheddError, rpc_code="invalid"):
+    """The error for a priority threshold that names a PriorityClass which does not exist."""
+
+    profile: str
+    name: str
+
+    def __str__(self) -> str:
+        return f'profile {self.profile}: priorityThreshold: there is no PriorityClass "{self.name}"'
 
 
 def run_cycle(policy: DeschedulerPolicy, cluster: DeschedulingCluster) -> int:
     """Run one cycle, and return the number of nodes that it considers: those that are ready and selected.
 
-    The cluster contains the evictions afterwards. With fewer than two nodes, nothing is evicted.
+    The cluster contains the evictions afterwards. With fewer than two nodes, nothing is evicted. Raises
+    UnknownThresholdError.
     """
+    for profile in policy.profiles:
+        threshold = profile.evictor.threshold
+        if isinstance(threshold, str) and threshold not in cluster.priorities:
+            raise UnknownThresholdError(profile.name, threshold)
     nodes = [node for node in cluster.nodes if is_ready(node) and policy.node_selector.matches(node.labels)]
     if len(nodes) < 2:
         return len(nodes)

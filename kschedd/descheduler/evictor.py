@@ -96,7 +96,7 @@ class Evictor:
 
     def _threshold(self) -> int:
         threshold = self.args.threshold
-        return self.cluster.priorities.get(threshold, SYSTEM_CRITICAL) if isinstance(threshold, str) else threshold
+        return self.cluster.priorities[threshold] if isinstance(threshold, str) else threshold
 
     def _has_protected_claim(self, pod: Pod) -> bool:
         """Return whether the pod mounts a protected claim; a claim with an unknown StorageClass is protected."""

@@ -10,7 +10,6 @@ from kschedd.descheduler.cluster import DeschedulingCluster
 from kschedd.descheduler.cycle import run_cycle
 from kschedd.descheduler.policy import read_policy
 from kschedd.service.cluster import ClusterBackend
-from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
 from kschedd.service.objects.parameters import DRY_RUN
 from kschedd.service.params import Param
@@ -19,7 +18,7 @@ from kschedd.service.scheduling.answers import DescheduledAnswer, DeschedulingAn
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.errors import ApiError
+from kschedd.store.errors import Conflict, MultipleBudgets, NotFound, TooManyRequests
 
 _READ: Final = ("Node", "Pod", "Namespace", "PodDisruptionBudget", "PriorityClass", "PersistentVolumeClaim")
 
@@ -60,7 +59,7 @@ class DeschedulingMethods(Methods):
             options = DeleteOptions(grace_period_s, uid=pod.uid, resource_version=None, dry_run=call["dry_run"])
             try:
                 await executor.serve(Request("create", "Pod", pod.namespace, pod.name, "eviction", deletion=options))
-            except (RpcError, ApiError) as refusal:  # the cluster has changed since the decision
+            except (NotFound, Conflict, TooManyRequests, MultipleBudgets) as refusal:  # changed since the decision
                 refused.append(RefusedAnswer(*named, str(refusal)))
             else:
                 evicted.append(DescheduledAnswer(*named))
