@@ -64,6 +64,7 @@ class RemoteBindingActor:
     _bell: Doorbell
     _limiter: trio.CapacityLimiter  # limits the number of plans that wait for others
     _writer: RemoteWriter
+    _evictor: RemoteWriter  # writes evictions, which do not wait until bindings are answered
     _rules: Rules
     metrics: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
     _order: WriteOrder = attrs.field(factory=WriteOrder, init=False)
@@ -140,7 +141,7 @@ class RemoteBindingActor:
         written: Written = {}
         for write in writes:
             if outcome.wants(write):
-                why, code = await self._tried(write, written)
+                why, code = await self._tried(write, written, self._evictor)
                 outcome.note(write, why, why is not None and await self._is_gone(write, code))
 
     async def _execute(self, wanted: ExecutePlan, turn: WriteTurn) -> None:
@@ -212,12 +213,12 @@ class RemoteBindingActor:
 
     async def _perform(self, write: Write, written: Written) -> Status | None:
         """Perform one write; return a Status if the server rejects it."""
-        return (await self._tried(write, written))[0]
+        return (await self._tried(write, written, self._writer))[0]
 
-    async def _tried(self, write: Write, written: Written) -> tuple[Status | None, int]:
+    async def _tried(self, write: Write, written: Written, writer: RemoteWriter) -> tuple[Status | None, int]:
         """Perform one write; return a Status and the HTTP status (0: none) if the server rejects it."""
         try:
-            await self._write_retrying(write, written)
+            await self._write_retrying(write, written, writer)
         except LiveError as failure:
             why = failure.message or str(failure)
             if failure.code == _FORBIDDEN:
@@ -228,17 +229,17 @@ class RemoteBindingActor:
             return refused(write, failure), 0
         return None, 0
 
-    async def _write_retrying(self, write: Write, written: Written) -> None:
+    async def _write_retrying(self, write: Write, written: Written, writer: RemoteWriter) -> None:
         """Perform one write; if the server fails, retry it after a pause while attempts remain."""
         conflicts = self._rules.status_conflicts_retried and isinstance(write, Patch)
         for pause_s in _PAUSES_S[: tries_of(write) - 1]:
             try:
-                return await self._writer.write(write, written)
+                return await writer.write(write, written)
             except LiveError as failure:
                 if not is_sent_again(failure.code, str(failure), conflicts=conflicts):
                     raise
             await trio.sleep(pause_s)
-        await self._writer.write(write, written)
+        await writer.write(write, written)
 
     def _log_forbidden(self, write: Write, why: str) -> None:
         what = f"{type(write).__name__} {key_written(write)[0]}"
@@ -254,7 +255,7 @@ class RemoteBindingActor:
         if code == _NOT_FOUND:
             return True
         try:
-            return pod.is_gone(await self._writer.uid_of(pod.namespace, pod.name))
+            return pod.is_gone(await self._evictor.uid_of(pod.namespace, pod.name))
         except LiveError:
             return False
 

@@ -45,8 +45,9 @@ class MirroredCluster:
         limiter: trio.CapacityLimiter,
         rules: Rules,
     ) -> RemoteBindingActor:
-        writer = RemoteWriter(self.server, store, self.rate_limit())
-        return RemoteBindingActor(inbox, store, answers, bell, limiter, writer, rules)
+        rate = self.rate_limit()
+        writer, evictor = RemoteWriter(self.server, store, rate), RemoteWriter(self.server, store, rate)
+        return RemoteBindingActor(inbox, store, answers, bell, limiter, writer, evictor, rules)
 
     def events_actor(
         self, inbox: trio.MemoryReceiveChannel[Sequence[SchedulerEvent]], clock: Clock

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 import trio
 
+from kschedd.live.api_server import ApiServer
+from kschedd.live.connection import ServerRequest
+from kschedd.live.rate_limit import RateLimit
 from kschedd.live.writer import RemoteWriter, Written
 from kschedd.store.errors import Mirrored
 from kschedd.store.writes import Delete, Write
@@ -155,6 +158,41 @@ async def test_a_preemptor_waits_until_a_slow_server_has_evicted_its_victims(
         decisions = await scheduler.cluster.log.query(lambda log: [one.pod for one in log.attempts()])
     assert len(deleted) == len(set(deleted)) == 6
     assert decisions.count("default/great") == 2, "one attempt that preempts, and one that places the pod"
+
+
+async def test_victims_are_evicted_while_bindings_are_not_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let each binding wait for the eviction: as many bindings as there may be requests at the same time."""
+    evicted = trio.Event()
+    ask = ApiServer.ask
+
+    async def late(server: ApiServer, request: ServerRequest, pace: RateLimit | None = None) -> Raw:
+        if request.path.endswith("/binding") and "/waiting-" in request.path:
+            await evicted.wait()
+        answer = await ask(server, request, pace)
+        if request.method == "DELETE":
+            evicted.set()
+        return answer
+
+    monkeypatch.setattr(ApiServer, "ask", late)
+    names = [f"waiting-{number}" for number in range(40)]
+    async with real_cluster() as real, scheduler_of(tmp_path, real.port) as scheduler:
+        for value in (1, 1000):
+            await real.cluster.store.create(priority_class(value))
+        small = large("small", "6", 1)
+        small["spec"]["terminationGracePeriodSeconds"] = 0
+        await real.cluster.store.create(small)
+        await until(lambda: runs(real.cluster, "small"))
+        await real.cluster.store.create_many([large(name, "1m") for name in names])
+
+        async def all_are_on_the_way() -> bool:
+            return await scheduler.cluster.scheduler.query(lambda driver: len(driver.bindings.cycles)) == len(names)
+
+        await until(all_are_on_the_way)
+        await real.cluster.store.create(large("great", "6", 1000))
+        await bound(real, "great", *names)
+    assert evicted.is_set()
 
 
 async def test_many_pods_are_bound_once_each(tmp_path: Path) -> None:
