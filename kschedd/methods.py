@@ -78,7 +78,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *PressureMethods(cluster).table(),
         *EventMethods(cluster).table(),
         *QueueMethods(cluster).table(),
-        *SchedulerMethods(cluster).table(),
+        *SchedulerMethods(cluster, daemon).table(),
         *DeschedulingMethods(cluster).table(),
         *MetricsMethods(cluster).table(),
         *DebugMethods(cluster).table(),

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import attrs
 
+from kschedd.config.versions.kube_versions import minor_of
+
 
 @attrs.frozen
 class UnreadKind:
@@ -24,6 +26,16 @@ class MirrorAnswer:
     release: Annotated[str, "version of the API server, such as `v1.36.2` (empty: unknown)"] = ""
     rules: Annotated[str, "Kubernetes version whose rules decide here, such as `1.36.3`"] = ""
     unread: Annotated[Sequence[UnreadKind], "kinds without permission to list or watch"] = ()
+
+    @property
+    def other_release(self) -> str:
+        """The releases of the server and of the rules, as a sentence; "" if they differ at most in the patch."""
+        if not self.release or minor_of(self.release) == minor_of(self.rules):
+            return ""
+        return (
+            f"the API server is of Kubernetes {self.release}, and the rules of {self.rules} decide here "
+            "(--kube-version): placements and messages of the two releases may differ"
+        )
 
 
 @attrs.frozen

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import yaml
@@ -15,6 +16,7 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.apiserver.serving import http_face
 from kschedd.cli import main
+from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.loading.load import default_config, load_config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
@@ -128,6 +130,27 @@ async def test_the_mirror_names_the_release_of_the_server_and_of_the_rules(tmp_p
         answer = mirror.describe()
         assert answer.release.startswith("v1.")
         assert answer.rules == default_config().version.patch
+
+
+@pytest.mark.parametrize(
+    ("release", "rules", "differs"),
+    [
+        pytest.param("v1.36.2", "1.37.2", True, id="another-release"),
+        pytest.param("v1.37.0-gke.100", "1.37.2", False, id="another-patch"),
+        pytest.param("", "1.37.2", False, id="unknown"),
+    ],
+)
+async def test_an_explanation_names_the_releases_if_they_differ(
+    tmp_path: Path, release: str, rules: str, differs: bool
+) -> None:
+    async with real_cluster(tmp_path) as (_, url), mirror_of(tmp_path, url) as (cluster, mirror):
+        answer = attrs.evolve(mirror.describe(), release=release, rules=rules)
+        daemon = DaemonState("", "", 0.0, mirror=lambda: answer)
+        backend = VirtualCluster(resumed=await cluster.snapshot())
+        virtual = VirtualDaemon(backend, lambda one, own: cluster_methods(one, daemon))
+        notes = virtual.call("scheduler.explain", pod=pod("a"))["notes"]
+    words = "the API server is of Kubernetes v1.36.2, and the rules of 1.37.2 decide here"
+    assert any(note.startswith(words) for note in notes) is differs
 
 
 async def test_the_scheduler_binds_pods_in_its_namespace_only(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.scheduling.stops.view import stopped_at
 from kschedd.service.cluster import ClusterBackend, Queue
+from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
 from kschedd.service.scheduling.answers import ConfigAnswer, PluginOfPoint, ProfileAnswer, StatusAnswer, WeightAnswer
@@ -35,6 +36,7 @@ _SHORTEST_S, _LONGEST_S = 0.05, 3600
 @attrs.frozen(eq=False)
 class SchedulerMethods(Methods):
     _cluster: ClusterBackend
+    _daemon: DaemonState
 
     @method("scheduler.status", reads=True, doc="Returns the status of the scheduler.", answer=StatusAnswer)
     async def status(self, call: Call) -> Any:
@@ -152,9 +154,12 @@ class SchedulerMethods(Methods):
         attempt = of_this[0] if of_this else None
         fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
         # The fork is independent, so other requests are served meanwhile, and the client may disconnect.
-        return await call.services.workers.run(
+        found = await call.services.workers.run(
             call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter)
         )
+        if self._daemon.mirror is not None and (releases := self._daemon.mirror().other_release):
+            found.notes.append(releases)
+        return found
 
     @method(
         "scheduler.explain_group",
