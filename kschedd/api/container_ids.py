@@ -1,7 +1,7 @@
-"""IDs of simulated containers and images, as containerd would report them; equal inputs have equal IDs.
+"""IDs of simulated containers and images in the format of containerd; equal inputs have equal IDs.
 
-A kubelet writes only the image ID, which pods with equal specs share. The container ID differs for each pod, so it is
-computed when a pod is read (`with_container_ids`).
+A kubelet writes only the image ID, because pods with equal specs share it. The container ID differs for each pod, so
+`with_container_ids` computes it when a pod is read.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def image_reference(image: str) -> str:
 
 @lru_cache(1 << 10)
 def image_id(image: str) -> str:
-    """Return the repository and digest of an image; an image without a digest gets one that depends on its name."""
+    """Return the repository and digest of an image; if the name has no digest, compute the digest from the name."""
     reference = image_reference(image)
     name, at, digest = reference.partition("@")
     folder, slash, last = name.rpartition("/")
@@ -35,7 +35,7 @@ def image_id(image: str) -> str:
 
 
 def is_simulated(pod: Raw) -> bool:
-    """Return whether a simulated kubelet has started a container of the pod, unlike the pods of a dump."""
+    """Return whether a simulated kubelet has started a container of the pod; false for the pods of a dump."""
     entries = (pod.get("status") or {}).get("containerStatuses") or ()
     return any(_has_own_id(entry) for entry in entries)
 
@@ -46,7 +46,7 @@ def _has_own_id(entry: Raw) -> bool:
 
 
 def with_container_ids(pod: Raw) -> Raw:
-    """Return the pod with the IDs of its simulated containers; the given pod if there are none."""
+    """Return the pod with the IDs of its simulated containers, or the pod itself if it has no simulated containers."""
     status = pod.get("status")
     if not status:
         return pod

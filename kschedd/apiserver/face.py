@@ -174,7 +174,10 @@ class ApiFace:
         return path, query, user
 
     async def _impersonated(self, request: HttpRequest, wanted: AccessRequest, user: User) -> User:
-        """Return the impersonated user; `wanted` is the request in the name of the real user. Raises StatusError."""
+        """Return the impersonated user; `wanted` is the request with the real user as its author.
+
+        Raises StatusError.
+        """
         first: tuple[AccessRequest, str] | None = None
         for mode in impersonation_modes(
             request.headers, wanted, constrained=self.services.served.minor >= _CONSTRAINED
@@ -305,7 +308,7 @@ class ApiFace:
         return await get_object(self.services, call, await find(self.services, call, await self._computed(call)))
 
     async def _computed(self, call: ApiCall) -> Sequence[Object]:
-        """Return the objects of the kind that are not stored: the APIServices of this API server."""
+        """Return the objects of the kind that are computed and not stored: the APIServices of this API server."""
         if call.target.resource.stored != API_SERVICE:
             return ()
         first = await self.services.cluster.store.do(lambda store: store.find("Namespace", "", "default"))

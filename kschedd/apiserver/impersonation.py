@@ -1,9 +1,9 @@
 """Permissions for an impersonation: the verb `impersonate` or, since 1.36, one of several constrained modes.
 
 A constrained mode requires the verb `impersonate:MODE` on each part of the impersonated user, and the verb
-`impersonate-on:MODE:VERB` on the object of the request. The modes are tried in order. If none succeeds, the error of
-the first applicable mode is returned.
-Source: Kubernetes v1.37, apiserver/pkg/endpoints/filters/impersonation.
+`impersonate-on:MODE:VERB` on the object of the request. The API server tries the modes in order. If no mode allows the
+impersonation, the API server returns the error of the first applicable mode. Source: Kubernetes v1.37,
+apiserver/pkg/endpoints/filters/impersonation.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,10 +23,10 @@ _AUTHENTICATION: Final = "authentication.k8s.io"
 
 @attrs.frozen
 class ImpersonationMode:
-    """The permissions that a mode needs, in the order in which they are checked.
+    """The permissions that an impersonation mode requires, in the order in which they are checked.
 
-    `denied` is the reason for which the mode rejects the last permission without asking; "" if there is none. `node` is
-    true if the impersonated user becomes a member of the group of nodes.
+    `denied` is the reason with which the mode always rejects the last permission; "" if the authorizer decides. `node`
+    is true if the impersonated user becomes a member of the group `system:nodes`.
     """
 
     needed: Sequence[AccessRequest]
@@ -37,7 +37,7 @@ class ImpersonationMode:
 def impersonation_modes(
     headers: Mapping[str, str], request: AccessRequest, *, constrained: bool
 ) -> Iterator[ImpersonationMode]:
-    """Yield the modes that apply to the impersonation in these headers; `request` is in the name of the real user."""
+    """Yield the modes that apply to the impersonation in these headers; the author of `request` is the real user."""
     name, by = headers.get("impersonate-user", ""), request.user
     node = _node_of(name)
     only_name = not (headers.get("impersonate-uid") or groups_of(headers) or extra_of(headers))
@@ -83,7 +83,7 @@ def _of_user_info(headers: Mapping[str, str], request: AccessRequest) -> Imperso
 
 
 def _parts(headers: Mapping[str, str], by: User, verb: str, group: str) -> list[AccessRequest]:
-    """Return a request for each part of the impersonated user; names and groups are in the API group `group`."""
+    """Return a request for each part of the impersonated user; users and groups belong to the API group `group`."""
     found = [_of_name(headers.get("impersonate-user", ""), by, verb, group)]
     found += [AccessRequest(by, verb, group, "groups", name=each) for each in groups_of(headers)]
     found += [

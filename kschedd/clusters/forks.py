@@ -127,7 +127,7 @@ def fork_of(
     `feature_gates` contains the states of gates for that version, as in the flag. Raises PluginLoadError, ConfigErrors.
     """
     cluster = VirtualCluster(resumed=snapshot)
-    cluster.engine.start_s = cluster.engine.now  # the elapsed time is that of the fork
+    cluster.engine.start_s = cluster.engine.now  # the elapsed time starts at zero when the fork is created
     start = ForkStart(cluster.engine)
     if version is not None or feature_gates:
         engine = cluster.engine

@@ -131,7 +131,7 @@ class TimeAtHand:
             raise RpcError("invalid", "this cluster has virtual time, which does not run by itself")
 
     def move_to(self, at_s: float) -> bool:
-        """Move the time forward to `at_s` at once; return whether it was earlier."""
+        """Move the time forward to `at_s` in one step; return whether the time was earlier than `at_s`."""
         if self._engine.now >= at_s:
             return False
         self._engine.move_to(at_s)

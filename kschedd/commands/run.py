@@ -104,7 +104,7 @@ def daemon_options(options: argparse.Namespace) -> "DaemonOptions":
     if options.frozen or _is_real(options):
         without |= {"kubelets", "controllers"}
     given = {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
-    # a dump often lacks its Secrets, and other controllers may not create the objects that ours create
+    # a dump often lacks its Secrets; without kschedd's controllers, nothing may create the objects that they create
     copied = bool(options.origin) or (options.state is not None and contains_dump(options.state))
     own = not copied and "controllers" not in without
     given.setdefault("missing-configuration", own)

@@ -1,7 +1,8 @@
-"""Records of the descheduler: one cycle over a cluster, compared with recorded runs of the real descheduler.
+"""Records of the descheduler: each record compares one descheduling cycle with recorded runs of the real descheduler.
 
-Upstream visits nodes and pods in random order. A record therefore contains the evictions of every run, and those of
-some runs only; an outcome is right if it contains all of the former, and nothing beyond the latter.
+The real descheduler visits nodes and pods in random order. A record therefore lists the evictions that occur in every
+run and the evictions that occur only in some runs. The result of a cycle is right if it contains all of the first list,
+and otherwise only evictions of the second list.
 """
 
 from collections import Counter
@@ -19,7 +20,7 @@ Raw = Mapping[str, Any]
 
 
 def descheduling_differences(record: GoldenRecord) -> Iterator[str]:
-    """Yield each difference from the record. Raises ConfigErrors for a policy that is rejected."""
+    """Yield each difference between a cycle and the record. Raises ConfigErrors if the policy is invalid."""
     expected: Raw = record.raw["expect"]
     policy = policy_of(record.raw["policy"])
     objects = [parse(raw) for raw in record.objects]
@@ -65,7 +66,7 @@ def _unequal(name: str, found: set[str], expected: set[str]) -> Iterator[str]:
 
 
 def _counts(cluster: DeschedulingCluster, expected: Raw) -> Iterator[str]:
-    """Yield the counts that no random order changes, where they differ."""
+    """Yield each wrong count, among the counts that are the same for every random order."""
     count = len(cluster.evicted)
     least, most = expected.get("count", (count, count))
     if not least <= count <= most:

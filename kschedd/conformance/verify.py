@@ -66,7 +66,7 @@ def _differences(record: GoldenRecord, version: KubernetesVersion, remembered: b
     if record.family.startswith(DESCHEDULER):
         return descheduling_differences(record)
     if record.family.startswith(OTHER_POOLS):
-        raise UnsupportedRecord("node pools are not built yet")
+        raise UnsupportedRecord("kschedd does not support node pools")
     if record.family == TRACES:
         return traces.trace_differences(record, version, remember=remembered)
     if record.evidence and record.raw["kind"] != facts.CYCLE:

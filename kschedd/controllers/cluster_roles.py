@@ -1,6 +1,7 @@
-"""The rules of ClusterRoles with an aggregationRule: the controller writes the rules of the roles that they select.
+"""The controller of ClusterRoles with an aggregationRule: it writes the rules of the selected ClusterRoles into them.
 
-A chain of aggregations is completed step by step, because each write of a role triggers the next reconcile.
+If aggregated roles aggregate other aggregated roles, the rules are complete after several reconciles: each write
+triggers the next reconcile.
 
 Owns nothing. Source: Kubernetes v1.34, pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go.
 """
@@ -45,7 +46,7 @@ def _aggregate(view: View, namespace: str, name: str, now: float) -> list[Write]
     for selector in (role.raw.get("aggregationRule") or {}).get("clusterRoleSelectors") or ():
         try:
             wanted = parse_label_selector(selector)
-        except SelectorError:  # upstream writes nothing then
+        except SelectorError:  # upstream writes nothing if a selector is invalid
             return []
         for other in view.list(_KIND, None, wanted):
             if other.name != name:

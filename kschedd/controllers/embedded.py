@@ -45,10 +45,10 @@ def embedded_controllers(
 ) -> list[Controller]:
     """Return new controllers.
 
-    `provision_delay_s` is the provisioning time for StorageClasses that do not specify one. With `served`, for a
-    cluster that clients use, workload controllers also record each pod that they create or delete, Services have
-    endpoints, HorizontalPodAutoscalers scale, volumes grow, and ClusterRoles are aggregated. With `kubelet_version`,
-    new nodes report addresses and the system information of such a kubelet.
+    `provision_delay_s` is the provisioning time for StorageClasses that do not specify one. `served` is true for a
+    cluster with clients: workload controllers then also record each pod that they create or delete, Services have
+    endpoints, HorizontalPodAutoscalers scale, volumes are expanded, and ClusterRoles are aggregated. With
+    `kubelet_version`, new nodes report addresses and the system information of such a kubelet.
     """
     options = options or ControllerOptions()
     return [

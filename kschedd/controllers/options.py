@@ -16,7 +16,7 @@ from kschedd.controllers.nodes.zones import NodeLifecycleConfig
 from kschedd.errors import KscheddError
 
 TERMINATED_POD_THRESHOLD: Final = 12_500
-_WAITS: Final = "waits_for_configuration"  # a field of the pods' behavior
+_WAITS: Final = "waits_for_configuration"  # name of the field of PodBehavior
 
 
 @attrs.frozen
@@ -42,7 +42,7 @@ class OptionError(KscheddError):
 
 @attrs.frozen
 class Option:
-    field: str  # field of NodeLifecycleConfig, ControllerOptions or PodBehavior
+    field: str  # name of a field of NodeLifecycleConfig, ControllerOptions or PodBehavior
     read: Callable[[str], Any]  # parses the value, or raises ValueError with the reason
     default: str
     help: str

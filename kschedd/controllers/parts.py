@@ -24,7 +24,7 @@ def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
 
 
 def field_manager(controller: Controller) -> str:
-    """Return the name under which this controller writes: its own, or that of its program in a real cluster."""
+    """Return the field manager of this controller's writes: its own name, or in a real cluster its program's name."""
     own: str | None = getattr(controller, "field_manager", None)
     if own is not None:
         return own

@@ -1,1 +1,1 @@
-"""The descheduler: evicts pods whose placement violates a rule or an aim, by a DeschedulerPolicy."""
+"""The descheduler, which evicts pods that violate a rule or a goal of a DeschedulerPolicy."""

@@ -1,7 +1,7 @@
 """The cluster of one descheduling cycle, and the evictions of that cycle.
 
-An evicted pod disappears immediately, also for the strategies that run later in the same cycle, as in the descheduler's
-own dry run. Nodes and pods keep their order; upstream's order is random.
+An evicted pod disappears immediately, so later strategies of the same cycle do not read it. The dry run of the real
+descheduler behaves in the same way. Nodes and pods keep the given order; the order of the real descheduler is random.
 
 Source: sigs.k8s.io/descheduler, pkg/descheduler/evictions/evictions.go, pkg/descheduler/node/node.go.
 """
@@ -30,9 +30,7 @@ class RequestOutcome(Enum):
     DONE = "done"
     NODE_LIMIT = "node limit"
     TOTAL_LIMIT = "total limit"
-    REFUSED = (
-        "refused"  # by a budget or the namespace's limit, or the pod is gone; the strategy continues with the next pod
-    )
+    REFUSED = "refused"  # by a budget or the namespace's limit, or the pod is gone: continue with the next pod
 
 
 @attrs.frozen
@@ -44,7 +42,7 @@ class DescheduledPod:
 
 @attrs.frozen
 class RefusedEviction:
-    """`why` is PDB, MultiplePDBs, not found, node limit, namespace limit or total limit."""
+    """A rejected eviction; `why` is PDB, MultiplePDBs, not found, node limit, namespace limit or total limit."""
 
     pod: Pod
     strategy: str
@@ -54,23 +52,26 @@ class RefusedEviction:
 
 @attrs.define(eq=False)
 class DeschedulingCluster:
-    """The objects that a cycle reads, the evictions so far, and the limits. `now_s`: seconds since the epoch."""
+    """The objects that a descheduling cycle reads, the evictions so far, and the limits.
+
+    `now_s`: time of the cycle in seconds since the epoch.
+    """
 
     now_s: float
     nodes: Sequence[Node]
     namespaces: Mapping[str, Mapping[str, str]]  # labels by name
     budgets: Sequence[Object]
-    priorities: Mapping[str, int]  # values of PriorityClasses
+    priorities: Mapping[str, int]  # value of each PriorityClass by name
     claims: Mapping[tuple[str, str], Raw]  # PersistentVolumeClaims by namespace and name
     limits: EvictionLimits = attrs.field(factory=EvictionLimits)
-    check: Callable[[], None] = lambda: None  # called for each pod that is considered; may raise to end the cycle
+    check: Callable[[], None] = lambda: None  # function called for each considered pod; may raise to end the cycle
     evicted: list[DescheduledPod] = attrs.field(factory=list, init=False)
     refused: list[RefusedEviction] = attrs.field(factory=list, init=False)
     _pods: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # node -> uid -> pod
-    _unfinished: dict[str, list[Pod]] = attrs.field(factory=dict, init=False)  # of nodes whose pods were read
-    _used: dict[str, Counter[str]] = attrs.field(factory=dict, init=False)  # requests of these pods by resource
-    _owned: Counter[str] = attrs.field(factory=Counter, init=False)  # number of pods by the UID of each owner
-    _allowed: dict[str, int] = attrs.field(factory=dict, init=False)  # remaining disruptions by budget
+    _unfinished: dict[str, list[Pod]] = attrs.field(factory=dict, init=False)  # by node, on first use
+    _used: dict[str, Counter[str]] = attrs.field(factory=dict, init=False)  # requests by node and resource
+    _owned: Counter[str] = attrs.field(factory=Counter, init=False)  # number of pods, by UID of the owner
+    _allowed: dict[str, int] = attrs.field(factory=dict, init=False)  # disruptions left, by budget
     _by_node: Counter[str] = attrs.field(factory=Counter, init=False)
     _by_namespace: Counter[str] = attrs.field(factory=Counter, init=False)
 
@@ -107,7 +108,7 @@ class DeschedulingCluster:
         return [*self._pods.get(node_name, {}).values()]
 
     def pods_on(self, node_name: str) -> list[Pod]:
-        """Return the pods on the node without finished pods, which occupy no resources."""
+        """Return the unfinished pods on the node; finished pods occupy no resources."""
         if node_name not in self._unfinished:
             self._unfinished[node_name] = [pod for pod in self.all_pods_on(node_name) if not pod.finished]
         return [*self._unfinished[node_name]]
@@ -117,7 +118,7 @@ class DeschedulingCluster:
         return len(self._unfinished[node_name]) if node_name in self._unfinished else len(self.pods_on(node_name))
 
     def used_on(self, node_name: str) -> Mapping[str, int]:
-        """Return the requests of the unfinished pods on the node, by resource."""
+        """Return the sum of the requests of the unfinished pods on the node, by resource."""
         used = self._used.get(node_name)
         if used is None:
             used = self._used[node_name] = Counter()
@@ -126,14 +127,14 @@ class DeschedulingCluster:
         return used
 
     def replicas(self, owner_uid: str) -> int:
-        """Return the number of pods that the owner has, on any node."""
+        """Return the number of pods of this owner, on all nodes."""
         return self._owned[owner_uid]
 
     def budgets_of(self, pod: Pod) -> list[Object]:
         return [budget for budget in self.budgets if budget.namespace == pod.namespace and covers(budget, pod)]
 
     def evict(self, pod: Pod, strategy: str, profile: str) -> RequestOutcome:
-        """Request the eviction of a pod: check the limits, then the budgets."""
+        """Request the eviction of a pod: check the limits first, then the PodDisruptionBudgets."""
         limits = self.limits
         if limits.total is not None and len(self.evicted) >= limits.total:
             return self._refuse(pod, strategy, profile, "total limit", RequestOutcome.TOTAL_LIMIT)
@@ -159,7 +160,10 @@ class DeschedulingCluster:
         return outcome
 
     def _refusal(self, pod: Pod) -> str:
-        """Return why the API server rejects the eviction, or "". An accepted eviction uses the budget."""
+        """Return why the API server would reject the eviction; "" if the eviction is accepted.
+
+        An accepted eviction reduces the disruptions that its PodDisruptionBudget allows.
+        """
         if pod.phase in _IGNORING_BUDGETS or pod.deleting:
             return ""
         budgets = self.budgets_of(pod)
@@ -180,6 +184,6 @@ def owners(pod: Pod) -> Sequence[Raw]:
 
 
 def is_ready(node: Node) -> bool:
-    """Return whether the node has no condition Ready with another status than True."""
+    """Return whether the node is ready; a node without a Ready condition is ready as well."""
     conditions = node.status.get("conditions") or ()
     return all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")

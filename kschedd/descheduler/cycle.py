@@ -1,4 +1,4 @@
-"""A descheduling cycle: first all strategies `deschedule` of all profiles, then all strategies `balance`.
+"""A descheduling cycle: the `deschedule` strategies of all profiles, followed by the `balance` strategies.
 
 Source: sigs.k8s.io/descheduler, pkg/descheduler/descheduler.go (runProfiles).
 """
@@ -43,9 +43,9 @@ class UnknownThresholdError(KscheddError, rpc_code="invalid"):
 
 
 def run_cycle(policy: DeschedulerPolicy, cluster: DeschedulingCluster) -> int:
-    """Run one cycle, and return the number of nodes that it considers: those that are ready and selected.
+    """Run one cycle, and return the number of considered nodes: the ready nodes that the policy selects.
 
-    The cluster contains the evictions afterwards. With fewer than two nodes, nothing is evicted. Raises
+    The evictions are stored in `cluster`. With fewer than two considered nodes, no pod is evicted. Raises
     UnknownThresholdError.
     """
     for profile in policy.profiles:

@@ -1,6 +1,6 @@
-"""DefaultEvictor: which pods may be evicted, and the evictions of one profile.
+"""DefaultEvictor: decides which pods a profile may evict, and evicts them.
 
-`filter` and `pre_filter` are upstream's extension points Filter and PreEvictionFilter.
+The methods `filter` and `pre_filter` are the extension points Filter and PreEvictionFilter of the real descheduler.
 
 Source: sigs.k8s.io/descheduler, pkg/framework/plugins/defaultevictor.
 """
@@ -27,18 +27,18 @@ PodCheck = Callable[[Pod], bool]
 
 @attrs.frozen(eq=False)
 class Evictor:
-    """The evictor of a profile in a cycle."""
+    """The evictor of one profile in one descheduling cycle."""
 
     cluster: DeschedulingCluster
     profile: str
     args: EvictorArgs
 
     def filter(self, pod: Pod) -> bool:
-        """Return whether the pod may be evicted at all."""
+        """Return whether the policy allows the eviction of this pod at all."""
         return self.why_protected(pod) is None
 
     def why_protected(self, pod: Pod) -> str | None:
-        """Return why the pod may not be evicted; None if it may."""
+        """Return the reason why the pod must not be evicted; None if eviction is allowed."""
         self.cluster.check()
         annotations = pod.metadata.get("annotations") or {}
         if _EVICT in annotations:
@@ -67,7 +67,7 @@ class Evictor:
                 yield "younger than minPodAge"
 
     def _by_policy(self, pod: Pod) -> Iterator[str]:
-        """Yield the protections of the policy that hold for the pod."""
+        """Yield the reasons of the policy's protections that apply to the pod."""
         protections, owned, spec = self.args.protections, owners(pod), pod.pod_spec.raw
         priority = spec.get("priority")
         if "SystemCriticalPods" in protections and priority is not None:
@@ -87,9 +87,9 @@ class Evictor:
         if "PodsWithPVC" in protections and self._has_protected_claim(pod):
             yield "PersistentVolumeClaim"
         if "PodsWithoutPDB" in protections:
-            # The descheduler registers the informer of PodDisruptionBudgets here, after the informers were started
-            # (newDescheduler in pkg/descheduler/descheduler.go). Its list of budgets therefore stays empty, and each
-            # pod is protected; only upstream's dry run registers the informer earlier.
+            # The real descheduler registers its informer of PodDisruptionBudgets in this plugin, after the informers
+            # were started (newDescheduler in pkg/descheduler/descheduler.go). The list of budgets therefore stays
+            # empty, and each pod is protected. Only the dry run of the real descheduler registers the informer earlier.
             yield "PodsWithoutPDB, which protects every pod"
         if "PodsWithResourceClaims" in protections and spec.get("resourceClaims"):
             yield "resource claims"
@@ -99,7 +99,7 @@ class Evictor:
         return self.cluster.priorities[threshold] if isinstance(threshold, str) else threshold
 
     def _has_protected_claim(self, pod: Pod) -> bool:
-        """Return whether the pod mounts a protected claim; a claim with an unknown StorageClass is protected."""
+        """Return whether the pod mounts a protected claim; a claim without a known StorageClass is protected."""
         mounted = [volume.get("persistentVolumeClaim") for volume in pod.pod_spec.raw.get("volumes") or ()]
         names = [each.get("claimName") for each in mounted if each is not None]
         if not self.args.protected_classes:
@@ -112,7 +112,7 @@ class Evictor:
         return False
 
     def pre_filter(self, pod: Pod) -> bool:
-        """Return whether the pod may be evicted now: it fits on another node, and its namespace is selected."""
+        """Return whether the pod may be evicted now: the pod fits on another node, and its namespace is selected."""
         selector = self.args.namespace_selector
         if self.args.node_fit and not fits_any_other(self.cluster, pod, self._destinations()):
             return False
@@ -126,7 +126,7 @@ class Evictor:
         return (node for node in self.cluster.nodes if is_ready(node) and selector.matches(node.labels))
 
     def chooses(self, chosen: ChosenPods) -> PodCheck:
-        """Return a check that combines the filters with the namespaces and labels of a strategy."""
+        """Return a function that checks a pod against both filters and the namespaces and labels of a strategy."""
         return lambda pod: chosen.contains(pod.namespace, pod.labels) and self.filter(pod) and self.pre_filter(pod)
 
     def evict(self, pod: Pod, strategy: str) -> RequestOutcome:

@@ -1,4 +1,4 @@
-"""The descheduler's own check whether a pod fits on a node, which knows fewer rules than the scheduler.
+"""The descheduler's own check whether a pod fits on a node; it has fewer rules than the scheduler.
 
 Source: sigs.k8s.io/descheduler, pkg/descheduler/node/node.go (NodeFit), pkg/utils/predicates.go.
 """
@@ -17,7 +17,7 @@ HARD_EFFECTS: Final = frozenset(("NoSchedule", "NoExecute"))
 
 
 def tolerates(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> bool:
-    """Return whether each taint is tolerated."""
+    """Return whether the tolerations tolerate each taint."""
     return all(any(toleration.tolerates(taint) for toleration in tolerations) for taint in taints)
 
 
@@ -26,7 +26,7 @@ def tolerates_hard_taints(pod: Pod, node: Node) -> bool:
 
 
 def selects(pod: Pod, node: Node) -> bool:
-    """Return whether the node has the labels that the pod's nodeSelector and required node affinity demand."""
+    """Return whether the node matches the pod's nodeSelector and required node affinity."""
     spec = pod.pod_spec
     if any(node.labels.get(key) != value for key, value in spec.node_selector.items()):
         return False
@@ -40,7 +40,7 @@ def selects(pod: Pod, node: Node) -> bool:
 def anti_affinity_terms(pod: Pod) -> Iterator[tuple[frozenset[str], LabelSelector, str]]:
     """Yield the namespaces, the selector and the topology key of each required anti-affinity term.
 
-    Namespace selectors are not considered.
+    Namespace selectors are ignored.
     """
     affinity: Any = pod.pod_spec.raw.get("affinity") or {}
     for term in (affinity.get("podAntiAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ():

@@ -1,4 +1,4 @@
-"""DeschedulerPolicy (descheduler/v1alpha2), read with its defaults. Faults name line, field and allowed values.
+"""Reader of a DeschedulerPolicy (descheduler/v1alpha2). Errors name the line, the field and the allowed values.
 
 Source: sigs.k8s.io/descheduler, pkg/api/types.go, pkg/descheduler/policyconfig.go, pkg/framework/plugins/*/types.go,
 defaults.go and validation.go.
@@ -20,7 +20,7 @@ from kschedd.config.parsing.source import read_document
 API_VERSION: Final = "descheduler/v1alpha2"
 KIND: Final = "DeschedulerPolicy"
 EVICTOR: Final = "DefaultEvictor"
-SYSTEM_CRITICAL: Final = 2_000_000_000  # priority from which a pod is critical for the system
+SYSTEM_CRITICAL: Final = 2_000_000_000  # lowest priority that is critical for the system
 _EVERYTHING: Final = parse_selector_text("")
 _COUNT: Final = (0, 2**63 - 1)
 _POINTS: Final = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter")
@@ -32,7 +32,7 @@ EXTRA_PROTECTIONS: Final = ("PodsWithPVC", "PodsWithoutPDB", "PodsWithResourceCl
 
 @attrs.frozen
 class EvictionLimits:
-    """The maximum numbers of evictions in one cycle; None: no limit."""
+    """The maximum numbers of evictions in one cycle; None means no limit."""
 
     node: int | None = None
     namespace: int | None = None
@@ -41,7 +41,7 @@ class EvictionLimits:
 
 @attrs.frozen
 class ChosenPods:
-    """The pods that a strategy considers: by namespace and labels."""
+    """The pods that a strategy considers, selected by namespace and labels."""
 
     include: frozenset[str] = frozenset()
     exclude: frozenset[str] = frozenset()
@@ -58,18 +58,18 @@ class EvictorArgs:
     node_selector: LabelSelector = _EVERYTHING
     selector: LabelSelector = _EVERYTHING
     namespace_selector: LabelSelector = _EVERYTHING
-    threshold: int | str = SYSTEM_CRITICAL  # a priority, or the name of a PriorityClass
+    threshold: int | str = SYSTEM_CRITICAL  # a priority value, or the name of a PriorityClass
     node_fit: bool = False
     min_replicas: int = 0
     min_pod_age_s: float | None = None
     mandatory_no_eviction: bool = False
     protections: frozenset[str] = frozenset(DEFAULT_PROTECTIONS)
-    protected_classes: frozenset[str] = frozenset()  # StorageClasses whose pods are protected; empty: all
+    protected_classes: frozenset[str] = frozenset()  # StorageClasses of protected claims; empty: all
 
 
 @attrs.frozen(kw_only=True)
 class ConditionFilter:
-    """A filter of pod conditions; None: the field is not checked."""
+    """A filter of pod conditions; a field that is None matches every condition."""
 
     type: str = ""
     status: str = ""
@@ -144,7 +144,7 @@ class SpreadArgs:
 
 @attrs.frozen(kw_only=True)
 class LowUtilizationArgs:
-    """Thresholds are percentages by resource."""
+    """The arguments of LowNodeUtilization; thresholds are percentages by resource."""
 
     thresholds: Mapping[str, float]
     targets: Mapping[str, float]
@@ -178,7 +178,7 @@ StrategyArgs = (
 
 @attrs.frozen
 class DeschedulerProfile:
-    """`deschedule` and `balance` are the enabled strategies, in their order, by name."""
+    """`deschedule` and `balance`: the enabled strategies by name, in the order of the policy."""
 
     name: str
     evictor: EvictorArgs
@@ -195,13 +195,13 @@ class DeschedulerPolicy:
 
 
 def read_policy(text: str, source: str) -> DeschedulerPolicy:
-    """Parse a policy. Raises ConfigErrors with all faults."""
+    """Parse a policy. Raises ConfigErrors with all errors of the policy."""
     document = read_document(text, source)
     return _read(ConfigValue(document.value, "$", ConfigReader(source, document)))
 
 
 def policy_of(raw: Mapping[str, Any], source: str = "policy") -> DeschedulerPolicy:
-    """Parse a policy that is given as a mapping. Raises ConfigErrors with all faults."""
+    """Parse a policy from a mapping. Raises ConfigErrors with all its errors."""
     return _read(ConfigValue(raw, "$", ConfigReader(source)))
 
 
@@ -278,7 +278,7 @@ def _enabled(place: ConfigValue | None) -> dict[str, list[ConfigValue]]:
     if place is None:
         return found
     given = place.value if isinstance(place.value, Mapping) else {}
-    spelled = {str(key).lower(): key for key in given}  # upstream's decoder ignores the case of field names
+    spelled = {str(key).lower(): key for key in given}  # the descheduler's decoder ignores the case of field names
     if place.fields(*(key for low, key in spelled.items() if low in _POINTS), *_POINTS) is None:
         return found
     for point in _POINTS:
@@ -303,7 +303,7 @@ def _selector_text(fields: ConfigFields, name: str) -> LabelSelector:
 
 
 def _selector(fields: ConfigFields, name: str) -> LabelSelector:
-    """Return the label selector in a field; an absent or empty selector matches everything."""
+    """Return the label selector of a field; an absent or empty selector matches everything."""
     place = fields.get(name)
     if place is None or place.fields("matchLabels", "matchExpressions") is None:
         return _EVERYTHING
@@ -554,7 +554,7 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[ConfigValue], StrategyArgs | N
 
 # -- the evictor --------------------------------------------------------------------------------------------------
 
-_OLD_FLAGS: Final = {  # flag -> the protection and whether the flag adds it
+_OLD_FLAGS: Final = {  # deprecated flag -> the protection, and whether the flag adds or removes the protection
     "evictLocalStoragePods": ("PodsWithLocalStorage", False),
     "evictDaemonSetPods": ("DaemonSetPods", False),
     "evictSystemCriticalPods": ("SystemCriticalPods", False),
@@ -600,7 +600,7 @@ def _threshold(fields: ConfigFields) -> int | str:
 
 
 def _protections(fields: ConfigFields) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the protections in effect, and the protected StorageClasses."""
+    """Return the active protections, and the protected StorageClasses."""
     found, old = set(DEFAULT_PROTECTIONS), []
     for flag, (protection, adds) in _OLD_FLAGS.items():
         if fields.boolean(flag, False):

@@ -23,8 +23,8 @@ from kschedd.store.objects.log import WatchEvent
 class Past:
     """`before` contains the records up to the attempt, oldest first.
 
-    `since` contains the writes after the version that the attempt had processed. `record` is None for the attempt of
-    another scheduler.
+    `since` contains the writes after the version that the attempt had processed. `record` is None if another scheduler
+    made the attempt.
     """
 
     record: AttemptRecord | None

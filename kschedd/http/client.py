@@ -1,13 +1,13 @@
 """HttpClient: requests to one HTTP/1.1 server over a pool of connections, which stay open between requests.
 
-A request takes the connection that was used last, or opens one if none is idle; there are therefore as many connections
-as there were requests at the same time. A connection returns to the pool when its response has been read to the end. A
-response that is not read to the end closes its connection. Redirects are not followed.
+A request uses the connection that was used last, or a new connection if none is idle. The number of connections is
+therefore the maximum number of concurrent requests. A connection returns to the pool when its response has been read to
+the end. A connection is closed if its response is not read to the end. Redirects are not followed.
 
-Owns: the idle connections, until `aclose`. Ends: each connection after `_IDLE_S` without a request.
-Bounds: the head of a response (protocol.py), and the size of one piece of a body; the caller limits whole bodies.
-Raises: ConnectFailed before the request is sent; ConnectionLost if the connection ends before the response does;
-HttpFault if the response is not HTTP/1.1.
+Owns: the idle connections, until `aclose`. Ends: an idle connection is closed after `_IDLE_S` without a request.
+Bounds: the size of a response's head (protocol.py), and the size of each piece of a body. The caller must limit the
+size of whole bodies. Raises: ConnectFailed if no request was sent; ConnectionLost if the connection ends before the
+response is complete; HttpFault if the response is not valid HTTP/1.1.
 """
 
 import select
@@ -25,15 +25,15 @@ from kschedd.http.endpoint import Endpoint
 from kschedd.http.protocol import BodyPart, HttpFault, ResponseEnd, ResponseHead, ResponseReader, encode_request
 
 _READ: Final = 64 << 10
-_IDLE_S: Final = 60.0  # less than the 90 s after which kube-apiserver closes an idle connection
+_IDLE_S: Final = 60.0  # in seconds; less than the 90 s after which kube-apiserver closes an idle connection
 _MOST_IDLE: Final = 256
-_PIECE: Final = 1 << 20  # maximum number of bytes of a decompressed piece
+_PIECE: Final = 1 << 20  # maximum size of a decompressed piece in bytes
 _GZIP: Final = 31  # zlib's window bits for a gzip header
 
 
 @attrs.define(eq=False)
 class ConnectionLost(KscheddError):
-    """The error if the connection ends before the response does; the server may have executed the request."""
+    """The connection ended before the response was complete; the server may have executed the request."""
 
     why: str
 
@@ -42,7 +42,10 @@ class ConnectionLost(KscheddError):
 
 
 class _Connection:
-    """A connection with at most one request at a time. `descriptor` is that of its socket, or -1 (TLS within TLS)."""
+    """A connection with at most one request at a time.
+
+    `descriptor`: file descriptor of the socket, or -1 for TLS within TLS.
+    """
 
     def __init__(self, stream: trio.abc.Stream, descriptor: int) -> None:
         self._stream = stream
@@ -71,14 +74,14 @@ class _Connection:
         return self._head
 
     async def piece(self) -> bytes | None:
-        """Return the next bytes of the body; None at its end."""
+        """Return the next bytes of the response body, or None at its end."""
         while not self._parts:
             if self._is_complete:
                 return None
             if not await self._receive():
                 if self._head is None or _has_end(self._head):
                     raise ConnectionLost("the connection was closed before the end of the response")
-                self._is_complete = True  # the end of the connection is the end of the body
+                self._is_complete = True  # the server ends the body by closing the connection
         piece = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts.clear()
         return piece
@@ -109,7 +112,7 @@ class _Connection:
         return self._is_complete and not self._parts and self._head is not None and self._head.keep_alive
 
     def is_open(self) -> bool:
-        """Return whether the server has sent nothing since the last response, as it does to close the connection."""
+        """Return whether the connection is open: no data and no end of stream since the last response."""
         if self._descriptor < 0:
             return True
         poll = select.poll()
@@ -122,7 +125,7 @@ class _Connection:
 
 
 class HttpAnswer:
-    """A response; iteration yields the body in pieces, decompressed. `aclose` must be called in any case."""
+    """A response; iteration yields the body in pieces, decompressed. The caller must call `aclose` in any case."""
 
     def __init__(self, client: "HttpClient", connection: _Connection, head: ResponseHead) -> None:
         self.status = head.status
@@ -166,8 +169,8 @@ class HttpClient:
 
     endpoint: Endpoint
     headers: Sequence[tuple[str, str]] = ()
-    opened: int = attrs.field(default=0, init=False)  # number of connections that were opened
-    _idle: deque[_Connection] = attrs.field(factory=deque, init=False)  # the one used last is at the end
+    opened: int = attrs.field(default=0, init=False)  # total number of opened connections
+    _idle: deque[_Connection] = attrs.field(factory=deque, init=False)  # the last one was used last
     _is_closed: bool = attrs.field(default=False, init=False)
     _fixed: Sequence[tuple[str, str]] = attrs.field(init=False)
 
@@ -187,7 +190,7 @@ class HttpClient:
             raise
 
     async def release(self, connection: _Connection) -> None:
-        """Return the connection to the pool if another request can use it; otherwise close it."""
+        """Return the connection to the pool if it is reusable; otherwise close it."""
         if self._is_closed or not connection.is_reusable:
             await connection.aclose()
             return
@@ -197,7 +200,7 @@ class HttpClient:
             await self._idle.popleft().aclose()
 
     async def aclose(self) -> None:
-        """Close all idle connections, and each other connection at the end of its response."""
+        """Close all idle connections; close each other connection when its response ends."""
         self._is_closed = True
         while self._idle:
             await self._idle.pop().aclose()
@@ -214,5 +217,5 @@ class HttpClient:
 
 
 def _has_end(head: ResponseHead) -> bool:
-    """Return whether the head determines the end of the body; otherwise the connection ends with the body."""
+    """Return whether the head determines the length of the body; otherwise the body ends with the connection."""
     return "content-length" in head.headers or "chunked" in head.headers.get("transfer-encoding", "").lower()

@@ -1,9 +1,10 @@
-"""DirectStream: a stream over a non-blocking socket of the standard library, plain or with TLS.
+"""DirectStream, a stream over a non-blocking socket of the standard library, with or without TLS.
 
-The socket encrypts itself, so that a message is one system call and no copies in Python: a request and its response
-take half the CPU time of trio's SSLStream. A stream has one sender and one receiver at a time.
+The socket encrypts data itself, so a message needs one system call and no copies in Python. A request and its response
+take half the CPU time that they take with trio's SSLStream. At most one task may send and one task may receive at the
+same time.
 
-Owns: the socket. Raises: trio's exceptions of streams.
+Owns: the socket. Raises: the exceptions of trio's streams.
 """
 
 import socket
@@ -26,7 +27,7 @@ class DirectStream(trio.abc.Stream):
 
     @classmethod
     async def encrypted(cls, connected: socket.socket, tls: ssl.SSLContext, name: str) -> Self:
-        """Return a stream whose TLS handshake is complete. Raises OSError or ssl.SSLError."""
+        """Return a stream after the TLS handshake. Raises OSError or ssl.SSLError if the handshake fails."""
         connected.setblocking(False)
         wrapped = tls.wrap_socket(connected, server_hostname=name, do_handshake_on_connect=False)
         stream = cls(wrapped)
@@ -48,7 +49,7 @@ class DirectStream(trio.abc.Stream):
         return self._socket.fileno()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send the data. If all of it fits into the socket's buffer, this is not a checkpoint."""
+        """Send the data. This method is not a checkpoint if all data fits into the socket's buffer."""
         sent = 0
         with memoryview(data) as view:
             while sent < len(view):
@@ -65,7 +66,7 @@ class DirectStream(trio.abc.Stream):
         await self._wait(trio.lowlevel.wait_writable)
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Wait for data, and return all data that has arrived, although each TLS record is read separately."""
+        """Wait for data, and return all data that has arrived, in one or more TLS records."""
         if self._tls is None or not self._tls.pending():
             await self._wait(trio.lowlevel.wait_readable)
         most = max_bytes or _MOST
@@ -83,7 +84,10 @@ class DirectStream(trio.abc.Stream):
                 raise trio.BrokenResourceError from fault
 
     def _arrived(self, most: int) -> bytes:
-        """Return further data without waiting. An error is raised by the next call of `receive_some`."""
+        """Return further data that has arrived, without waiting.
+
+        If reading fails, the next call of `receive_some` raises the error.
+        """
         found: list[bytes] = []
         with suppress(*_FAULTS):
             while most > 0 and (data := self._socket.recv(most)):

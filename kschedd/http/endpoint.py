@@ -1,8 +1,9 @@
-"""Endpoint: the address of an HTTP server, and connections to it, if necessary through a proxy.
+"""Endpoint: the address of an HTTP server, with a method that opens connections, if necessary through a proxy.
 
-A TLS server behind a proxy is reached by CONNECT; a proxy receives other requests itself, with the whole URL.
+Connections to a TLS server are tunneled through a proxy with CONNECT. Requests to a server without TLS are sent to the
+proxy with the whole URL.
 
-Raises: ConnectFailed, before any part of a request was sent.
+Raises: ConnectFailed if no connection is opened; no part of a request was sent.
 """
 
 import base64
@@ -26,7 +27,7 @@ _SCHEMES: Final = ("http", "https")
 
 @attrs.define(eq=False)
 class ConnectFailed(KscheddError):
-    """The error if no connection could be opened; `is_refused`: because nothing listens at that address."""
+    """No connection could be opened; `is_refused` is true if nothing listens at the address."""
 
     why: str
     is_refused: bool = False
@@ -48,25 +49,25 @@ class Endpoint:
     def of(
         cls, url: str, tls: ssl.SSLContext | None = None, tls_name: str | None = None, proxy: str = ""
     ) -> "Endpoint":
-        """Parse the URLs. Raises ConnectFailed if one of them cannot be used."""
+        """Parse the URLs. Raises ConnectFailed if the URL of the server or of the proxy is invalid."""
         return cls(_parsed(url, "the server"), tls, tls_name, _parsed(proxy, "the proxy") if proxy else None)
 
     @property
     def base(self) -> str:
-        """The beginning of each request's target."""
+        """The first part of the target of each request."""
         path = self.url.path.rstrip("/")
         return path if self.proxy is None or self.tls is not None else f"{self.url.scheme}://{self.url.netloc}{path}"
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """The header fields that each request to this endpoint requires."""
+        """The header fields that each request to this endpoint must contain."""
         found = [("Host", self.url.netloc.rpartition("@")[2])]
         if self.proxy is not None and self.tls is None:
             found += _proxy_credentials(self.proxy)
         return found
 
     async def connect(self) -> trio.abc.Stream:
-        """Open a connection; with TLS, the server's certificate has been verified."""
+        """Open a connection; the server's certificate is verified if the connection uses TLS."""
         stream: trio.abc.Stream = await _tcp(self.proxy or self.url)
         try:
             if self.proxy is not None and self.proxy.scheme == "https":
@@ -104,7 +105,7 @@ async def _tcp(url: SplitResult) -> trio.SocketStream:
 
 
 def _causes(fault: OSError) -> Iterator[OSError]:
-    """Yield the errors of the host's addresses, which trio joins into one error."""
+    """Yield the separate errors that trio joins into one error if a host has several addresses."""
     cause = fault.__cause__
     if isinstance(cause, BaseExceptionGroup):
         yield from (each for each in cause.exceptions if isinstance(each, OSError))
@@ -124,12 +125,12 @@ async def _encrypted(stream: trio.abc.Stream, tls: ssl.SSLContext, name: str) ->
 
 
 def _taken(stream: trio.SocketStream) -> socket.socket:
-    """Return the socket of the stream, which can no longer be used."""
+    """Return the socket of the stream; the stream can no longer be used."""
     return socket.socket(fileno=stream.socket.detach())
 
 
 async def _tunnel(stream: trio.abc.Stream, url: SplitResult, proxy: SplitResult) -> None:
-    """Request a connection to the server from the proxy."""
+    """Request a tunnel to the server from the proxy."""
     host = url.hostname or ""
     target = f"{f'[{host}]' if ':' in host else host}:{port_of(url)}"
     reader = ResponseReader()

@@ -1,8 +1,8 @@
-"""The proxy of a URL by the environment variables HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY.
+"""The proxy for a URL from the environment variables HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY.
 
-Pure.
-Source: golang.org/x/net/http/httpproxy, which kubectl uses: loopback addresses never have a proxy, and an entry of
-NO_PROXY is a host, a domain with its subdomains, a range of addresses, or "*". ALL_PROXY is not from there, but common.
+Pure. Source: golang.org/x/net/http/httpproxy, which kubectl uses. Loopback addresses never have a proxy. An entry of
+NO_PROXY is a host, a domain with its subdomains, a range of addresses, or "*". ALL_PROXY is not part of that package,
+but other programs commonly support it.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 def proxy_of(url: SplitResult, environ: Mapping[str, str]) -> str:
-    """Return the URL of the proxy for this URL, or "" for a direct connection."""
+    """Return the URL of the proxy for `url`, or "" for a direct connection."""
     proxy = _variable(environ, f"{url.scheme}_proxy") or _variable(environ, "all_proxy")
     host = url.hostname or ""
     if not proxy or is_loopback(host) or _is_excluded(host, port_of(url), _variable(environ, "no_proxy")):
@@ -27,7 +27,7 @@ def port_of(url: SplitResult) -> int:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether this is an address or the name of the machine itself."""
+    """Return whether the host is `localhost` or a loopback address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -47,7 +47,7 @@ def _matches(host: str, port: int, entry: str) -> bool:
         return True
     try:
         return ip_address(host) in ip_network(entry, strict=False)
-    except ValueError:  # the host or the entry is a name
+    except ValueError:  # the host or the entry of NO_PROXY is a name, not an address
         name, colon, number = entry.rpartition(":")
         if colon and number.isdigit():
             if int(number) != port:

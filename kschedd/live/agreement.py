@@ -2,13 +2,13 @@
 
 Receives: the mirror's changes of pods.  Sends: queries to the scheduler and the store.
 
-Owns: the counts of placements by result, and the latest placements that differ.
+Owns: the counts of placements by result, and the latest placements that differ from this daemon's choice.
 Ends: when it is cancelled.
 
-When the mirrored cluster binds a pod, the pod is explained in the state just before the binding. If another node would
-be chosen, the pod is explained again in the state of RACE_S earlier: the cluster's scheduler may have decided before it
-observed the latest changes. Explanations run in a thread, and use at most a tenth of a core; placements that arrive too
-fast are counted but not evaluated.
+When the mirrored cluster binds a pod, the daemon explains the pod in the state just before the binding. If this
+explanation chooses another node, the daemon explains the pod again in the state RACE_S earlier, because the cluster's
+scheduler may have decided before it observed the latest changes. Explanations run in a thread and use at most a tenth
+of a core; placements that arrive too fast are counted but not evaluated.
 """
 
 import time
@@ -30,12 +30,12 @@ from kschedd.live.answers import AgreementAnswer, OtherPlacement, PluginCount
 from kschedd.store.errors import Gone
 from kschedd.store.objects.log import ADDED, MODIFIED, WatchEvent
 
-RACE_S: Final = 2.0  # seconds by which the other scheduler's state may be older
-_NEW_S: Final = 60.0  # maximum age in seconds of a pod that is first received when it has a node
-_WAITING: Final = 64  # maximum number of placements that wait for their evaluation
-_LATEST: Final = 100  # maximum number of different placements that are kept
+RACE_S: Final = 2.0  # maximum delay in seconds with which the other scheduler observes changes
+_NEW_S: Final = 60.0  # maximum age in seconds of a new pod whose first received state already has a node
+_WAITING: Final = 64  # maximum number of placements that wait to be evaluated
+_LATEST: Final = 100  # maximum number of stored placements that differ
 _IDLE: Final = 9  # pause after an evaluation, as a multiple of its duration
-_NODES: Final = 5  # maximum number of nodes that are named for one binding
+_NODES: Final = 5  # maximum number of expected nodes that an answer names for one binding
 _TAKEN: Final = 1000  # number of events processed between two pauses
 
 Result = Literal["equal", "race", "partial search", "lower score", "rejected", "unknown node"]
@@ -48,7 +48,7 @@ class ObservedBinding:
     pod: Pod
     node: str
     at_s: float
-    version: int  # just before the binding was received
+    version: int  # version of the mirror just before the binding was received
     earlier: int  # RACE_S before
 
 
@@ -145,7 +145,7 @@ class AgreementActor:
 
 
 def bindings(events: Iterable[WatchEvent], now: float, earlier: int) -> Iterator[ObservedBinding]:
-    """Yield the bindings among these events, also those of pods that are received first when they have a node."""
+    """Yield the bindings among these events, including new pods whose first received state already has a node."""
     for event in events:
         new, old = event.new, event.old
         if not isinstance(new, Pod) or not new.node_name or new.deleting:
@@ -164,13 +164,13 @@ def _is_new(pod: Pod, now: float) -> bool:
 
 
 def _was_bound(pod: Pod) -> bool:
-    """Return whether a scheduler bound the pod; a kubelet does not report the condition for a static pod."""
+    """Return whether a scheduler bound the pod; static pods lack the condition PodScheduled."""
     conditions = pod.status.get("conditions") or ()
     return any(each.get("type") == "PodScheduled" and each.get("status") == "True" for each in conditions)
 
 
 def judged(found: Explanation, node: str) -> tuple[Result, str, str]:
-    """Return how the node of a pod relates to the explanation, the plugin that explains it, and a sentence."""
+    """Return the result of comparing a pod's node with the explanation, the responsible plugin, and the reason."""
     if node == found.chosen or node in found.ties:
         return "equal", "", ""
     verdict = next((each for each in found.verdicts if each.node == node), None)
@@ -188,7 +188,7 @@ def judged(found: Explanation, node: str) -> tuple[Result, str, str]:
         for name, by_node in found.scores.items()
         if best in by_node and node in by_node
     }
-    plugin = max(behind, key=behind.__getitem__)  # a lower total has a lower score of some plugin
+    plugin = max(behind, key=behind.__getitem__)  # with a lower total, some plugin's score is lower
     why = f"{found.totals[node]} points, {best} has {found.totals[best]}; {plugin} gives {behind[plugin]} points fewer"
     if found.search.feasible > found.search.enough:
         return "partial search", plugin, f"{why}; a search ends at {found.search.enough} feasible nodes"

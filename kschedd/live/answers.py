@@ -10,7 +10,7 @@ from kschedd.config.versions.kube_versions import minor_of
 
 @attrs.frozen
 class UnreadKind:
-    """A kind that the mirror does not contain, because the API server does not permit reading it."""
+    """A kind that the mirror does not contain, because the API server does not permit its user to read it."""
 
     resource: Annotated[str, "plural name, such as `nodes`"]
     kind: str
@@ -71,7 +71,7 @@ class OtherPlacement:
 
 @attrs.frozen(kw_only=True)
 class AgreementAnswer:
-    """How often the mirrored cluster's schedulers and this daemon choose the same node."""
+    """The number of pods for which the mirrored cluster's schedulers and this daemon choose the same node."""
 
     since_s: Annotated[float, "start of the comparison, in seconds since the epoch"]
     bound: Annotated[int, "number of pods that were bound since then"]

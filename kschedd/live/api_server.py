@@ -67,7 +67,7 @@ class ServedPage:
 
 @attrs.frozen(eq=False)
 class WatchBatch:
-    """Events that arrived together; `is_small` if their text is short."""
+    """Watch events that arrived together; `is_small` is true if their text is short."""
 
     events: Sequence[Raw] = ()
     is_small: bool = True
@@ -96,7 +96,7 @@ class ApiServer:
 
     @property
     def is_local(self) -> bool:
-        """Return whether the server is on this machine."""
+        """Return whether the API server is on this machine."""
         return is_loopback(urlsplit(self.url).hostname or "")
 
     @property
@@ -111,13 +111,13 @@ class ApiServer:
         await self._connection.aclose()
 
     async def read_release(self) -> str:
-        """Read the server's version."""
+        """Read the release of the API server."""
         answer = await self.ask(_VERSION)
         self.release = str(answer.get("gitVersion") or "")[:_LONGEST_RELEASE]
         return self.release
 
     async def page(self, resource: ServedResource, more: str = "") -> ServedPage:
-        """Return a page of the list. If the server is too busy (Retry-After), the request is repeated."""
+        """Return a page of the list. If the server is too busy and returns Retry-After, the request is sent again."""
         params = {"limit": str(PAGE)} | ({"continue": more} if more else {})
         request = ServerRequest("GET", resource.path, params)
         for repeats in count():
@@ -146,7 +146,7 @@ class ApiServer:
     async def ask(self, request: ServerRequest, pace: RateLimit | None = None) -> Raw:
         """Send a request for a single object, within the rate limit, and return the object in the response.
 
-        The request is repeated if this is safe (repeating.py).
+        The request is sent again after a failure if repetition is safe (repeating.py).
         """
         for repeats in count():
             if pace is not None:

@@ -44,7 +44,7 @@ class ServerRequest:
         return f"/{self.path}?{urlencode(self.params)}" if self.params else f"/{self.path}"
 
     def encoded(self) -> bytes:
-        """Return the body in bytes."""
+        """Return the body as JSON in bytes."""
         return b"" if self.body is None else msgspec.json.encode(self.body)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class _Session:
 
     @classmethod
     async def begun(cls, kubeconfig: str, context: str) -> "_Session":
-        """Return a session with the current credentials. Raises LiveError."""
+        """Return a new session with the current credentials. Raises LiveError."""
         found = await ServerCredentials.read(kubeconfig, context)
         headers = [("User-Agent", "kschedd"), ("Accept", JSON), ("Accept-Encoding", "gzip")]
         if found.token:
@@ -104,7 +104,7 @@ class ServerConnection:
     async def request(self, asked: ServerRequest, *, limited: bool = True) -> AsyncIterator[AsyncIterator[bytes]]:
         """Send a request; yield the body of the response in parts.
 
-        With `limited`, the response must begin within `SILENCE_S`; otherwise the caller limits the time.
+        If `limited` is true, the response must begin within `SILENCE_S`; otherwise the caller must limit the time.
         """
         with faults_of(self.url, f"{asked}: "):
             if limited:
@@ -120,7 +120,7 @@ class ServerConnection:
                 await response.aclose()
 
     async def _send(self, asked: ServerRequest) -> HttpAnswer:
-        """Send a request, and send it again with new credentials if the server rejects the present ones."""
+        """Send a request; if the server rejects the credentials, send the request again with new credentials."""
         session, body = self._session, asked.encoded()
         response = await session.send(asked, body)
         if response.status != HTTPStatus.UNAUTHORIZED:
@@ -131,7 +131,7 @@ class ServerConnection:
 
     async def _renew(self, refused: _Session) -> None:
         async with self._renewing:
-            if self._session is refused:  # otherwise another task has renewed the credentials
+            if self._session is refused:  # if the session differs, another task has renewed the credentials
                 self._session = await _Session.begun(self.kubeconfig, self.context)
                 await refused.client.aclose()
 
@@ -139,7 +139,7 @@ class ServerConnection:
 async def _refusal(server: str, asked: ServerRequest, response: HttpAnswer) -> LiveError:
     """Return the error for a rejected request, with the message of the Status, if any.
 
-    A redirect is not followed, because any server could receive the credentials.
+    Redirects are errors, because following a redirect could send the credentials to any server.
     """
     code = response.status
     if code < HTTPStatus.BAD_REQUEST:
@@ -171,7 +171,7 @@ async def _status_in(response: HttpAnswer) -> "_Status":
 
 
 def _retry_after(response: HttpAnswer) -> float | None:
-    """Return the requested pause in seconds before the request is repeated."""
+    """Return the pause in seconds that the response requests before the next attempt."""
     seconds = response.headers.get("retry-after", "")
     if response.status != _TOO_MANY and response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return None

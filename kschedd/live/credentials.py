@@ -35,7 +35,7 @@ class ServerCredentials:
     async def read(cls, kubeconfig: str, context: str) -> Self:
         """Return the current credentials from the kubeconfig, its plugin or the service account."""
         try:
-            from kr8s._auth import KubeAuth  # only kr8s' credentials are used; importing it is slow
+            from kr8s._auth import KubeAuth  # kschedd uses only the credentials of kr8s; the import is slow
         except ImportError:
             raise LiveError("--mirror and --schedule", "kr8s is not installed: pip install 'kschedd[live]'") from None
         where = kubeconfig or "the kubeconfig"
@@ -48,7 +48,7 @@ class ServerCredentials:
             finally:
                 await trio.to_thread.run_sync(_remove_copies, auth)
             server = str(auth.server)
-            if tls is True:  # verify by the certificate authorities of the system
+            if tls is True:  # verify with the certificate authorities of the system
                 tls = await trio.to_thread.run_sync(ssl.create_default_context) if _is_encrypted(server) else None
             proxy = auth.proxy or proxy_of(urlsplit(server), os.environ)
             endpoint = Endpoint.of(server, tls if _is_encrypted(server) else None, auth.tls_server_name, proxy)

@@ -15,9 +15,9 @@ from kschedd.http.protocol import HttpFault
 class LiveError(KscheddError):
     """The error if the server cannot be reached, rejects a request, or sends an unusable response.
 
-    `code` is the HTTP status of a rejection, or 0; `message` is the message of its Status, or "". `retry_after_s` is
-    the pause that the server requests before the request is sent again. `is_refused`: no connection was accepted, and
-    nothing was sent. `is_lost`: the connection ended before the response.
+    `code` is the HTTP status of a rejection, or 0; `message` is the message of its Status, or "". `retry_after_s`: the
+    pause in seconds that the server requests before the next attempt. `is_refused`: the server accepted no connection,
+    so nothing was sent. `is_lost`: the connection ended before the response was complete.
     """
 
     server: str

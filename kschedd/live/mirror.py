@@ -68,7 +68,7 @@ _MOST_PAGES: Final = 1 << 13  # maximum number of pages in one list: four millio
 _AT_ONCE: Final = 4  # concurrent page requests
 _FIRST_TRIES: Final = 3  # maximum number of attempts to list a resource at the start
 _PART: Final = 1000  # number of objects processed between two pauses, in less than a millisecond
-_FEW: Final = 8  # maximum number of objects that are converted without a thread
+_FEW: Final = 8  # maximum number of objects that are converted in the event loop, without a thread
 _MOST_LOGGED: Final = 1000  # maximum number of distinct messages to log, each once
 _LONGEST_TOLD: Final = 500  # maximum number of characters of a message
 
@@ -81,7 +81,7 @@ class MirrorActor:
     _store: ClusterApi
     _own: frozenset[str]  # schedulers whose pods this daemon schedules
     _kinds: Sequence[Sequence[ServedResource]]  # for each resource: all its versions, preferred version first
-    _rules: str  # the Kubernetes version whose rules decide here
+    _rules: str  # Kubernetes version whose scheduling rules apply
     _unread: list[UnreadKind] = attrs.field(factory=list, init=False)
     _since: dict[ServedResource, str | None] = attrs.field(factory=dict, init=False)
     heard_at: float | None = attrs.field(default=None, init=False)  # time of the last data, on Trio's clock
@@ -102,7 +102,7 @@ class MirrorActor:
                 nursery.start_soon(self._follow, resource)
 
     async def _read_release(self) -> str:
-        """Return the server's version, or "" if this client may not read it."""
+        """Return the server's release, or "" if the user of the kubeconfig may not read it."""
         try:
             return await self.server.read_release()
         except LiveError as failure:
@@ -237,7 +237,7 @@ class MirrorActor:
             if is_text(meta.get("resourceVersion")):
                 version = meta["resourceVersion"]
         present = [event["object"] for event in last.values() if event["type"] != "DELETED"]
-        if batch.is_small and len(present) <= _FEW:  # a thread costs more than the conversion
+        if batch.is_small and len(present) <= _FEW:  # for few objects, a thread costs more time than the conversion
             objects = self._as_held(new_importer(), present) if present else []
         else:
             objects = await trio.to_thread.run_sync(self._as_held, new_importer(), present)

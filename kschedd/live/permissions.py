@@ -1,4 +1,4 @@
-"""The answers of a mirror that cannot be trusted, by the kind that the mirror may not read.
+"""For each kind that a mirror may not read, the answers that may be wrong.
 
 Pure.
 """
@@ -43,5 +43,5 @@ AFFECTED: Final[Mapping[str, str]] = {
 
 
 def affected_by(kind: str) -> str:
-    """Return the answers that depend on this kind."""
+    """Return the answers that may be wrong without this kind."""
     return AFFECTED.get(kind, "placements of pods that use this kind")

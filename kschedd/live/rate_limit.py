@@ -28,6 +28,6 @@ class RateLimit:
         return max(now, self._full_at - max(self._burst, 1) * one_s)
 
     async def wait(self) -> None:
-        """Wait until the next request may be sent."""
+        """Wait until the rate limit allows the next request."""
         if self._qps > 0:
             await trio.sleep_until(self.next_at(trio.current_time()))

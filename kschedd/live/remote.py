@@ -26,7 +26,7 @@ from kschedd.live.writer import RemoteWriter
 from kschedd.log.events import SchedulerEvent
 from kschedd.store.cluster_api import ClusterApi
 
-_QPS: Final = 50.0  # default of kube-scheduler
+_QPS: Final = 50.0  # requests per second, the default of kube-scheduler
 _BURST: Final = 100
 
 

@@ -1,12 +1,11 @@
-"""The rules by which a failed request is sent again, before its failure is reported.
+"""The rules that decide whether a failed request is sent again before its failure is reported.
 
-A server that is too busy or shutting down (429, 5xx) says with Retry-After that it has not executed the request. A
-refused connection has sent nothing. After a lost connection only a GET is repeated, because the server may have
-executed the request.
+A server that is too busy or shutting down returns 429 or 5xx with Retry-After if it has not executed the request. If
+the server refuses the connection, nothing was sent, so every request may be sent again. If the connection is lost, only
+a GET is sent again, because the server may have executed the request.
 
-Pure.
-Source: Kubernetes v1.37, client-go/rest/with_retry.go (IsNextRetry, checkWait), request.go (isErrRetryableFunc), which
-repeats only a GET after a refused connection.
+Pure. Source: Kubernetes v1.37, client-go/rest/with_retry.go (IsNextRetry, checkWait) and request.go
+(isErrRetryableFunc). Unlike kschedd, client-go repeats only a GET after a refused connection.
 """
 
 from typing import Final
@@ -14,15 +13,15 @@ from typing import Final
 from kschedd.live.errors import LiveError
 
 MOST_REPEATS: Final = 10
-_LONGEST_PAUSE_S: Final = 30.0  # if the server requests a longer pause, the request fails
+_LONGEST_PAUSE_S: Final = 30.0  # a request fails if the server requests a longer pause
 _FIRST_PAUSE_S: Final = 0.1
 _STEADY_PAUSE_S: Final = 1.0
 
 
 def pause_before_repeat(failure: LiveError, method: str, repeats: int) -> float | None:
-    """Return the pause in seconds before the request is sent again; None if it must not be sent again.
+    """Return the pause in seconds before the next attempt, or None if the request must not be sent again.
 
-    `repeats` is the number of times that the request was already repeated.
+    `repeats`: number of repeated attempts so far.
     """
     if repeats >= MOST_REPEATS:
         return None

@@ -106,7 +106,7 @@ def request_of(write: Write, held: Object | None, version: str = "") -> ServerRe
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}
             return ServerRequest("PUT", _path("Namespace", "", name, held, "finalize"), body=body)
         case RenewLease():
-            raise AssertionError("the kubelets of a real cluster renew their Leases themselves")
+            raise AssertionError("in a real cluster, the kubelets renew their own Leases")
         case _:
             assert_never(write)
 

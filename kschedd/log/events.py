@@ -23,7 +23,7 @@ _LONGEST: Final = 1024  # bytes of a message
 _CUT: Final = " ..."
 _NUMBER: Final = 3  # index of the number in the fields of a series
 _BORN: Final = 4
-_MOST_DELETED: Final = 10_000  # deleted Events of kubelets; older ones appear again
+_MOST_DELETED: Final = 10_000  # maximum number of stored deletions; Events of older deletions appear again
 
 
 @attrs.frozen(eq=False)
@@ -92,7 +92,7 @@ class EventSeries:
         return event
 
 
-EventKey = tuple[str, str, int]  # namespace and name of an Event object, and its count
+EventKey = tuple[str, str, int]  # namespace, name and count of an Event object
 _Fields = tuple[Happened, float, int, int, int]  # the fields of an EventSeries, which takes longer to create
 
 
@@ -104,7 +104,7 @@ class SeriesByEvent:
         self.number = 0  # of the last event
         self._forgotten = 0  # the highest number of a deleted series
         self._series: OrderedDict[tuple[object, ...], _Fields] = OrderedDict()
-        # Events of kubelets that a client has deleted: their counts at that time
+        # counts of the kubelets' Events that a client has deleted, at the time of the deletion
         self._deleted: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def __len__(self) -> int:
@@ -128,9 +128,9 @@ class SeriesByEvent:
             self._series[key] = first, entry.at_s, count + 1, number, born
 
     def delete(self, events: Iterable[EventKey]) -> None:
-        """Delete Events that a client names. A series that occurs again begins anew, with another name.
+        """Delete the Events that a client names. If such an event occurs again, a new series begins.
 
-        An Event of a kubelet is deleted until its count changes.
+        A deleted Event of a kubelet appears again when its count changes.
         """
         keys = {(*fields[0].pod.split("/"), fields[_BORN]): key for key, fields in self._series.items()}
         for namespace, name, count in events:
@@ -144,7 +144,7 @@ class SeriesByEvent:
                 self._deleted.popitem(last=False)
 
     def is_deleted(self, event: EventKey) -> bool:
-        """Return whether a client has deleted this Event of a kubelet."""
+        """Return whether a client has deleted this Event of a kubelet with its present count."""
         return self._deleted.get(event[:2]) == event[2]
 
     def forget(self, number: int) -> None:

@@ -58,7 +58,7 @@ class Executor:
     what: str
     user: User
     large: bool = False
-    annotations: dict[str, str] = attrs.field(factory=dict)  # of the audit event; each request adds its annotations
+    annotations: dict[str, str] = attrs.field(factory=dict)  # annotations of the audit event; each request adds its own
 
     @classmethod
     def of(cls, cluster: ClusterBackend, call: Call) -> "Executor":
@@ -83,7 +83,7 @@ class Executor:
         return response
 
     def _annotate(self, annotations: Mapping[str, str]) -> None:
-        """Add annotations of a request. The first value of a key stays."""
+        """Add the annotations that the execution of a request has produced. The first value of a key stays."""
         for name, value in annotations.items():
             self.annotations.setdefault(name, value)
 

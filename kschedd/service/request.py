@@ -53,7 +53,7 @@ class ReadOptions:
     initial_events: bool | None = None
     patient: bool = False  # for a watch: wait for a version that does not exist yet
     without: Collection[str] = ()  # for a watch: names of kinds to omit
-    computed: Sequence[Object] = ()  # objects that exist only in the answer, unless a stored one has the same name
+    computed: Sequence[Object] = ()  # objects that are not stored; a stored object of this name replaces them
     # kind that defines the field labels allowed in `fields`; None: they are not checked
     selected_in: Kind | None = None
 

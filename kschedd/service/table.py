@@ -123,7 +123,7 @@ class Call:
     services: ClientServices
     _open: Callable[[StreamProducer], int]
     size: int = 0  # size of a large request in bytes, else 0
-    annotations: dict[str, str] = attrs.field(factory=dict, init=False)  # of the audit event; each write may add some
+    annotations: dict[str, str] = attrs.field(factory=dict, init=False)  # annotations of the audit event
 
     def __getitem__(self, param: str) -> Any:
         return self.args[param]
@@ -177,7 +177,7 @@ class Method:
         assert len(names) == len(set(names)), f"{self.name}: two parameters of one name in {names}"
 
     def checked(self, check: Callable[[], None]) -> Self:
-        """Return the method with `check` called before each call; `check` raises an error to reject the call."""
+        """Return the method with `check` called before each call; `check` rejects a call by raising an error."""
 
         def checking(handler: Callable[[Call], Awaitable[Any]]) -> Callable[[Call], Awaitable[Any]]:
             async def checked_handler(call: Call) -> Any:

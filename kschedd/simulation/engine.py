@@ -317,9 +317,9 @@ class Engine:
         self.run_until_idle(check)
 
     def move_to(self, at_s: float) -> None:
-        """Move virtual time forward at once to the time of a loaded dump; deadlines on the way are due at that time.
+        """Move virtual time forward to the time of a loaded dump in one step; deadlines before that time are due then.
 
-        The start of the cluster moves as well, so that the elapsed time stays the same.
+        `start_s` moves by the same amount, so that the elapsed time stays the same.
         """
         self.start_s += max(0.0, at_s - self.now_s)
         self._set_time(max(self.now_s, at_s))

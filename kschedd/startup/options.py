@@ -43,8 +43,8 @@ _NOBODYS_SCHEDULER = "(none)"  # not valid as the name of a scheduler
 class MirrorOptions:
     """A cluster: its kubeconfig ("" for the file that kubectl uses) and its context ("" for the current context).
 
-    `schedules` is true if this daemon schedules the cluster's pods. `leader_elect` overrides the configuration (None:
-    as configured); `qps` and `burst` do so for the limit of requests.
+    `schedules` is true if this daemon schedules the cluster's pods. `leader_elect` overrides the configuration unless
+    it is None; `qps` and `burst` override the limits of requests in the same way.
     """
 
     kubeconfig: str = ""
@@ -94,9 +94,9 @@ class DaemonOptions:
     version_by_cluster: bool = False  # use the release of the dump or of the mirrored cluster instead
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     unschedulable_flush_s: int | None = None
-    default_class: bool = False  # a new cluster has a default StorageClass
+    default_class: bool = False  # whether a new cluster has a default StorageClass
     origin: tuple[str, ...] = ()  # dump with which a new cluster starts
-    copied: bool = False  # the cluster was loaded from a dump, in this run or earlier
+    copied: bool = False  # whether a dump was loaded into the cluster, in this run or earlier
     keep_secrets: bool = False  # load the data of Secrets and ConfigMaps from the dump
     schedulers: Mapping[str, str] = {}  # for each schedulerName of pods: the profile that schedules these pods
     speed: float = REAL  # cluster seconds per real second; 0: virtual time

@@ -62,7 +62,7 @@ class StateOptions:
     webhooks: WebhookMode = "skip"
     pod_behavior: PodBehavior | None = None
     bootstrap_policy: bool = False  # create the default roles and bindings that do not exist
-    default_class: bool = False  # create the default StorageClass with a new cluster
+    default_class: bool = False  # whether to create the default StorageClass in a new cluster
 
 
 def open_store(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple[Journal | None, Store]:
@@ -117,7 +117,7 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
 
 
 def _fill(store: Store, options: StateOptions) -> None:
-    """Create the objects with which a new cluster starts."""
+    """Create the initial objects of a new cluster."""
     if options.begin is not None:
         options.begin(store)
         if options.journal is not None:

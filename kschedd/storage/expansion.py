@@ -1,4 +1,4 @@
-"""The expansion of a bound claim: its status between the resize of the volume and that of the file system.
+"""The expansion of a bound claim: the claim's status while the volume and its file system are resized.
 
 Source: Kubernetes v1.36, pkg/volume/util/resize_util.go; external-resizer, pkg/controller/resize_status.go.
 """
@@ -16,19 +16,19 @@ _CONDITIONS: Final = frozenset(("Resizing", "FileSystemResizePending", "Controll
 
 
 def wants_more(claim: Object) -> bool:
-    """Return whether a bound claim requests more than its status shows."""
+    """Return whether a bound claim requests more storage than its status shows."""
     status = claim.status
     has = (status.get("capacity") or {}).get("storage")
     return status.get("phase") == "Bound" and has is not None and requested(claim) > nanos(has)
 
 
 def waits_for_node(claim: Object) -> bool:
-    """Return whether the volume of the claim is resized, but its file system is not."""
+    """Return whether the claim's volume is resized, but its file system is not."""
     return (claim.status.get("allocatedResourceStatuses") or {}).get("storage") in (PENDING, _IN_PROGRESS)
 
 
 def pending_status(claim: Object, size: Any, at: str) -> dict[str, Any]:
-    """Return the status of a claim whose volume has the new size, but not its file system."""
+    """Return the status of a claim with a resized volume, but without a resized file system."""
     waiting = {
         "type": "FileSystemResizePending",
         "status": "True",
@@ -55,5 +55,5 @@ def finished_status(claim: Object, size: Any) -> dict[str, Any]:
 
 
 def _others(claim: Object) -> list[Raw]:
-    """Return the conditions that do not concern the expansion."""
+    """Return the conditions that are not about the expansion."""
     return [entry for entry in claim.status.get("conditions") or () if entry.get("type") not in _CONDITIONS]

@@ -97,7 +97,7 @@ class ClusterReader(Protocol):
         """Let the pods of Jobs that are created from now on run until they are deleted."""
 
     def become_copy(self) -> None:
-        """Let pods behave as in a copy of another cluster, because the objects of a dump are loaded."""
+        """Change the behavior of pods to the behavior in a copy of another cluster, before a dump is loaded."""
 
     @property
     def rbac(self) -> RbacJudge:
@@ -278,7 +278,7 @@ class ClusterWriter(ClusterReader, Protocol):
     def finalize_namespace(self, name: str) -> Object: ...
 
     def renew_lease(self, namespace: str, name: str) -> Object:
-        """Write the latest renewal of a Lease that this program renews; return the Lease."""
+        """Write the current renewal of a Lease to the store, if kschedd renews this Lease; return the Lease."""
 
     def roll_back(self, version: int) -> None:
         """Undo the writes after this version; none of them may have been delivered to watches."""

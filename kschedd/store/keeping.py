@@ -43,7 +43,7 @@ from kschedd.store.reader import StoreReader
 from kschedd.store.trial import Changes, Key, changes_of, unchanged
 from kschedd.values import in_parts
 
-_PART: Final = 100  # number of Leases renewed in one step, in about 1 ms
+_PART: Final = 100  # number of Leases renewed in one step, which takes about 1 ms
 
 
 class KeptStore(StoreReader):
@@ -312,7 +312,7 @@ class KeptStore(StoreReader):
         return self._write_or_remove(old, {**old.raw, "spec": spec})
 
     def renew_lease(self, namespace: str, name: str) -> Object:
-        """Write the latest renewal of a Lease that this program renews; return the Lease."""
+        """Write the current renewal of a Lease to the log, if kschedd renews this Lease; return the Lease."""
         old = self._objects.get(LEASE, namespace, name)
         new = renewed(old, self._now())
         if new is old:
@@ -322,9 +322,9 @@ class KeptStore(StoreReader):
         return new
 
     def renewing_leases(self) -> Generator[None, None, None]:
-        """Write the latest renewals of all Leases that this program renews, step by step.
+        """Write the current renewals of all Leases that kschedd renews, in steps.
 
-        If no renewal is due, one Lease is renewed early, because the first renewal starts the controller of heartbeats.
+        If no renewal is due, one Lease is renewed early, because the heartbeat controller starts at the first renewal.
         """
         if self._objects.refusal is not None:
             return

@@ -2,8 +2,9 @@
 
 Thousands of simulated kubelets each renew a Lease every ten seconds, and the Leases are rarely read. A Lease with the
 annotation `kschedd.io/renewed-every-seconds` therefore represents all renewals since its stored renewTime; readers get
-the latest renewal. Renewals are written, each with a resourceVersion and an event, only while a client watches Leases:
-the store writes all overdue renewals when the watch opens, and the controller of heartbeats writes the following ones.
+the latest renewal. While a client watches Leases, each renewal is written with a resourceVersion and an event: the
+store writes all due renewals when the watch begins, and the heartbeat controller writes later renewals. Otherwise
+renewals are not written.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ def interval_s(lease: Object) -> int | None:
 
 
 def is_renewal(event: WatchEvent) -> bool:
-    """Return whether the event only renews a Lease that this program renews."""
+    """Return whether the event only renews a Lease that kschedd renews."""
     new, old = event.new, event.old
     if event.type != MODIFIED or new.kind != LEASE or old is None or interval_s(new) is None:
         return False
@@ -33,7 +34,7 @@ def is_renewal(event: WatchEvent) -> bool:
 
 
 def next_renewal(lease: Object) -> float | None:
-    """Return the time of the first renewal after the stored one, in seconds; None if there is none."""
+    """Return the time in seconds of the next renewal after the stored renewal; None if kschedd does not renew it."""
     every, since = interval_s(lease), lease.spec.get("renewTime")
     return None if every is None or not since else micros(since) / SECOND + every
 
@@ -52,12 +53,12 @@ def renewed(lease: Object, now: float) -> Object:
 
 
 def renewed_at(lease: Object, now: float) -> Object:
-    """Return the Lease as if it were renewed at `now` (seconds since the epoch)."""
+    """Return the Lease with its renewal at `now` (seconds since the epoch)."""
     return _renewed_at(lease, round(now * SECOND))
 
 
 def _renewed_at(lease: Object, at: int) -> Object:
-    """Return the Lease with this renewTime in microseconds since the epoch."""
+    """Return the Lease with this renewTime, given in microseconds since the epoch."""
     raw = {**lease.raw, "spec": {**lease.spec, "renewTime": micro_stamp(at)}}
     return Object(LEASE, lease.name, lease.namespace, lease.uid, lease.resource_version, lease.labels, raw)
 

@@ -68,7 +68,7 @@ class StoreReader:
             self.simulate_pods(attrs.evolve(self.pod_behavior, finish_jobs_s=None, finish_pods_s=None))
 
     def become_copy(self) -> None:
-        """Let pods behave as in a copy of another cluster, because the objects of a dump are loaded."""
+        """Change the behavior of pods to the behavior in a copy of another cluster, before a dump is loaded."""
         if self.pod_behavior is not None:
             self.simulate_pods(self.pod_behavior.of_copy())
 
@@ -183,7 +183,7 @@ class StoreReader:
 
     @property
     def history_bytes_used(self) -> tuple[int, int]:
-        """Estimated number of bytes of the events in the log, and the largest number so far."""
+        """Estimated number of bytes of the events in the log now, and the maximum so far."""
         return self.log.bytes_used
 
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:

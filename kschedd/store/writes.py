@@ -98,7 +98,7 @@ class FinalizeNamespace:
 
 @attrs.frozen
 class RenewLease:
-    """Write the latest renewal of a Lease that this program renews, without validation and admission."""
+    """A write of the current renewal of a Lease that kschedd renews, without validation and admission."""
 
     namespace: str
     name: str

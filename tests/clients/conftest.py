@@ -15,12 +15,12 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 @attrs.frozen
 class Clients:
-    """The environments that .ci/clients has installed."""
+    """The environments of client libraries that .ci/clients has installed."""
 
     folder: Path | None
 
     def environment(self, name: str) -> Path:
-        """Return the folder of a client's environment, or skip the test."""
+        """Return the folder of a client's environment; skip the test if the client is not installed."""
         if self.folder is None:
             pytest.skip(f"the client {name} is not installed: run .ci/clients and set {FOLDER} to the folder it prints")
         if not (self.folder / name).is_dir():

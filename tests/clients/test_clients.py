@@ -1,7 +1,7 @@
-"""Tests of client libraries: each runs a program that works with a fresh daemon as with any cluster.
+"""Tests of client libraries: each test runs a program that uses a new daemon like any other cluster.
 
-The programs list, watch, create, patch, apply on the server and delete; they read logs and Events, and use a custom
-resource. The tests run in real time, and no test depends on a duration.
+The programs list, watch, create, patch, apply and delete objects; they read logs and Events, and use a custom resource.
+The tests run in real time, and no test depends on a duration.
 """
 
 import shutil
@@ -47,7 +47,7 @@ def test_a_python_client(
 
 
 def test_an_operator_with_kopf(clients: Clients, request: pytest.FixtureRequest) -> None:
-    """Create, resize and delete a custom resource whose operator owns a Deployment."""
+    """Create, resize and delete a custom resource whose operator creates a Deployment."""
     python = clients.environment("kopf") / "bin" / "python"
     assert run(python, PROGRAMS / "operator_kopf.py", request.getfixturevalue("kubeconfig")) == [
         "operator: True",
@@ -65,7 +65,7 @@ def test_the_javascript_client(clients: Clients, tmp_path: Path, request: pytest
     node = shutil.which("node")
     if node is None:
         pytest.skip("the JavaScript client requires node on PATH")
-    (tmp_path / "node_modules").symlink_to(modules)  # modules are found beside the program
+    (tmp_path / "node_modules").symlink_to(modules)  # Node.js finds modules in the folder of the program
     shutil.copy(PROGRAMS / "node_client.mjs", tmp_path)
     expected = [*STEPS[:4], "server-side apply: true", "events: ScalingReplicaSet", "job: 1", "custom resource: 3"]
     assert run(node, tmp_path / "node_client.mjs", request.getfixturevalue("kubeconfig")) == [*expected, "deleted: 0"]

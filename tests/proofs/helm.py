@@ -1,7 +1,7 @@
 """Install charts with Helm 4, run their tests, and uninstall them; requires helm-python-sdk.
 
-An argument is NAME=CHART, or NAME=CHART,VALUES.json. The chart's dependencies must lie in its folder. Pods start
-without missing Secrets, because some charts create Secrets in the container of a hook.
+An argument is NAME=CHART, or NAME=CHART,VALUES.json. The dependencies of a chart must be in the chart's folder. Pods
+start without missing Secrets, because some charts create their Secrets in a container of a hook.
 """
 
 import argparse

@@ -1,6 +1,7 @@
-"""Run the tasks of gke-labs/k8s-ai-bench: setup.sh, our solution, and verify.sh, all unmodified.
+"""Run the tasks of gke-labs/k8s-ai-bench: setup.sh and verify.sh, which are unmodified, and between them a solution.
 
-Tasks without a solution only run setup.sh. Tasks whose verify.sh executes a command in a container cannot pass.
+For a task without a solution, only setup.sh runs. Tasks whose verify.sh executes a command in a container cannot pass,
+because containers do not run.
 """
 
 import sys
@@ -15,7 +16,7 @@ _AT_ONCE = 4
 
 
 def task(proof: Proof, folder: Path, name: str) -> None:
-    """Run one task; its scripts expect to be run in its folder."""
+    """Run one task in its folder, where its scripts expect to run."""
     if not proof.run(f"{name}: setup", "bash", "./setup.sh", folder=folder, timeout_s=_SETUP_S):
         return
     solution = HERE / "solutions" / f"{name}.sh"
@@ -35,7 +36,7 @@ def main() -> int:
         daemon.kschedd("apply", "-f", str(HERE / "world.yaml"))
         names = sorted(str(script.parent.relative_to(tasks)) for script in tasks.rglob("setup.sh"))
         chosen_names = [name for name in names if chosen.task is None or name in chosen.task]
-        with ThreadPoolExecutor(_AT_ONCE) as threads:  # each task has a namespace of its own
+        with ThreadPoolExecutor(_AT_ONCE) as threads:  # tasks do not interfere, because each task has its own namespace
             list(threads.map(lambda name: task(proof, tasks / name, name), chosen_names))
         proof.rows.sort(key=lambda row: row.what)
     return finish(proof.rows, chosen.json)

@@ -1,6 +1,6 @@
 """Apply packages with kpt, wait until their objects are current, and destroy them.
 
-The packages are used as they are; their functions, which would need containers, do not run.
+The packages are not modified; functions of packages need containers and do not run.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from tests.proofs.proof import Proof, finish, options, proving, required
 
 
 def package(proof: Proof, kpt: str, folder: Path) -> None:
-    """Run the life of one package on a copy, because kpt writes an inventory into the folder."""
+    """Apply and destroy a copy of one package, because kpt writes an inventory into the folder."""
     name = folder.resolve().name
     with tempfile.TemporaryDirectory() as there:
         copy = Path(there) / name

@@ -1,4 +1,4 @@
-"""Install prometheus-operator/kube-prometheus as its quickstart does, and wait for its workloads."""
+"""Install prometheus-operator/kube-prometheus with the commands of its quickstart, and wait for its workloads."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Apply each YAML file of kubernetes/examples with kubectl, and delete its objects again.
+"""Apply each YAML file of kubernetes/examples with kubectl, and then delete the objects.
 
-Files without a Kubernetes object are skipped. The result of a file is the last line of kubectl's error.
+Files without a Kubernetes object are skipped. The result of a failed file is the last line of kubectl's error.
 """
 
 import sys
@@ -17,7 +17,7 @@ def manifests(folder: Path) -> Iterator[Path]:
     for path in sorted((*folder.rglob("*.yaml"), *folder.rglob("*.yml"))):
         try:
             documents = list(yaml.safe_load_all(path.read_text()))
-        except yaml.YAMLError:  # a template of another program
+        except yaml.YAMLError:  # the file is a template of another program
             continue
         if any(isinstance(each, dict) and "apiVersion" in each and "kind" in each for each in documents):
             yield path
@@ -32,7 +32,7 @@ def main() -> int:
             proof.run(name, kubectl, "apply", "-f", path)
             now = ("--ignore-not-found", "--force", "--grace-period=0", "--timeout=60s")
             proof.run(f"{name}: delete", kubectl, "delete", *now, "-f", path)
-            if proof.rows[-2].why:  # the objects that were rejected cannot be deleted
+            if proof.rows[-2].why:  # objects that were rejected cannot be deleted
                 proof.rows.pop()
     return finish(proof.rows, chosen.json)
 

@@ -1,4 +1,4 @@
-"""Parts of all proofs: the daemon, programs that run with a time limit, and the table of results."""
+"""Shared parts of all proofs: the daemon, programs with a time limit, and the table of results."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ _PLACE = re.compile(r' ?error when creating "[^"]*":|error: resource mapping not
 
 @attrs.frozen
 class Row:
-    """The result of one step of a tool: an empty `why` means that it passed."""
+    """The result of one step of a tool; the step has passed if `why` is empty."""
 
     tool: str
     version: str
@@ -36,7 +36,7 @@ class Row:
 
 @attrs.frozen
 class Proof:
-    """A tool and its version; `rows` contains the results so far."""
+    """A tool and its version, and the results so far in `rows`."""
 
     tool: str
     version: str
@@ -44,7 +44,7 @@ class Proof:
     rows: list[Row] = attrs.field(factory=list)
 
     def run(self, what: str, *command: str | Path, folder: Path | None = None, timeout_s: float = 120) -> bool:
-        """Run a program, and add a row with its result. Return whether it exited with 0."""
+        """Run a program, and add a row with its result. Return whether the program exited with 0."""
         began = time.monotonic()
         try:
             done = subprocess.run(
@@ -56,11 +56,11 @@ class Proof:
         return self.note(what, time.monotonic() - began, why)
 
     def call(self, what: str, work: Callable[[], object]) -> bool:
-        """Call a function, and add a row with its result. Return whether it raised no exception."""
+        """Call a function, and add a row with its result. Return whether the function raised no exception."""
         began, why = time.monotonic(), ""
         try:
             work()
-        except Exception as error:  # of another project's library
+        except Exception as error:  # the function calls a library of another project, which may raise any exception
             why = _reason(str(error)) or type(error).__name__
         return self.note(what, time.monotonic() - began, why)
 
@@ -71,7 +71,7 @@ class Proof:
 
 
 def _reason(output: str) -> str:
-    """Return the line of a program's output that names the error, or else the last line."""
+    """Return the line of a program's output that names the error, or by default the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     named = next((line for line in lines if _ERROR.match(line)), lines[-1] if lines else "")
     return _PLACE.sub("", named)
@@ -79,7 +79,7 @@ def _reason(output: str) -> str:
 
 @contextmanager
 def proving(tool: str, version: str, *flags: str) -> Iterator[tuple[Proof, CommandLineDaemon]]:
-    """Run a daemon with some nodes, and a Proof whose programs use the daemon as their cluster."""
+    """Run a daemon with some nodes, and return a Proof whose programs use the daemon as their cluster."""
     with (
         tempfile.TemporaryDirectory() as folder,
         command_line_daemon(Path(folder), *flags, nodes=NODES) as daemon,
@@ -89,7 +89,7 @@ def proving(tool: str, version: str, *flags: str) -> Iterator[tuple[Proof, Comma
 
 
 def required(program: str) -> str:
-    """Return the path of a program, or exit with an error."""
+    """Return the path of a program; exit with an error if the program is missing."""
     found = shutil.which(program)
     if found is None:
         sys.exit(f"error: {program} is required on PATH")
@@ -109,7 +109,7 @@ def checkout(parser: argparse.ArgumentParser) -> None:
 
 
 def finish(rows: Sequence[Row], file: Path | None) -> int:
-    """Print the table and its sum; return the exit status."""
+    """Print the table and its totals; return the exit status."""
     lines = [("tool", "version", "what", "result", "seconds")]
     lines += [(row.tool, row.version, row.what, row.why or "passed", f"{row.seconds:.1f}") for row in rows]
     widths = [max(len(line[column]) for line in lines) for column in range(4)]
@@ -123,7 +123,7 @@ def finish(rows: Sequence[Row], file: Path | None) -> int:
 
 
 def commit_of(folder: Path) -> str:
-    """Return the short commit of a checkout, or "" without git data."""
+    """Return the short commit of a checkout, or "" if the folder is not a Git repository."""
     command = ["git", "-C", str(folder), "rev-parse", "--short", "HEAD"]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else ""

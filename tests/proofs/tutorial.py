@@ -1,6 +1,6 @@
-"""Measure the time from `pip install` to the end of a first tutorial: "Kubernetes Basics" with kubectl.
+"""Measure the time from `pip install` to the end of the tutorial "Kubernetes Basics" with kubectl.
 
-The program is installed from this checkout into a new environment, and runs as a user would run it.
+The tutorial installs kschedd from this checkout into a new environment, and runs it from there like a user.
 """
 
 import os

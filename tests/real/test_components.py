@@ -22,8 +22,8 @@ from tests.command_line_daemons import CommandLineDaemon, command_line_daemon
 SCHEDULER, CONTROLLER_MANAGER = "KUBE_SCHEDULER", "KUBE_CONTROLLER_MANAGER"
 REPLICAS = 100
 NODES = 10
-_LONGEST_S = 90  # then a watch without renewals ends
-# An informer that cannot list or watch its kind logs one of these lines.
+_LONGEST_S = 90  # a watch without renewals ends after this time
+# An informer that cannot list or watch its kind logs a line that matches this expression.
 UNSYNCED = re.compile(r"^.*(?:Failed to watch|failed to list|[Tt]imed out waiting for caches|unable to sync).*$", re.M)
 COMMON = ("--leader-elect=false", "--secure-port=0", "-v=2")
 
@@ -45,7 +45,7 @@ def release(path: str) -> str:
 
 @contextmanager
 def running(path: str, daemon: CommandLineDaemon, *flags: str) -> Iterator[Path]:
-    """Run a component as a client of the daemon; return its log."""
+    """Run a component as a client of the daemon, and return its log."""
     log = daemon.folder / f"{Path(path).name}.log"
     with log.open("wb") as output:
         command = [path, f"--kubeconfig={daemon.folder / 'kubeconfig'}", *COMMON, *flags]
@@ -102,7 +102,7 @@ def test_a_deployment_is_scheduled_and_rolls_out_and_back(names: tuple[str, ...]
 
 
 def test_nodes_stay_ready_while_their_kubelets_renew_their_leases(tmp_path: Path) -> None:
-    """Wait for two renewals within a grace period that is shorter than two intervals."""
+    """Wait for two renewals; the grace period is shorter than the time between them."""
     path = program(CONTROLLER_MANAGER)
     flags = ("--without", "controllers", "--kube-version", release(path))
     with command_line_daemon(tmp_path, *flags, nodes=2) as daemon:

@@ -188,7 +188,9 @@ def test_compare_with_itself_finds_nothing(scenario: ScenarioCluster, tmp_path: 
 
 
 def test_a_comparison_with_a_mirror_requires_one(scenario: ScenarioCluster) -> None:
-    assert "this daemon mirrors no cluster: `kschedd run --mirror` starts one" in scenario.do("compare --mirror", "")
+    assert "this daemon mirrors no cluster: start a mirror with `kschedd run --mirror`" in scenario.do(
+        "compare --mirror", ""
+    )
     assert "--mirror excludes --weight" in scenario.do("compare --mirror --weight NodeResourcesFit=5", "")
     assert "-o html is not available with --mirror" in scenario.do("compare --mirror -o html", "")
 

@@ -377,7 +377,7 @@ class StoreActor:
         first: list[WatchEvent] | None = None
         if wanted.kinds == _LEASES and not self._store.is_watched(LEASE):
             await self._send_commits()
-            with suppress(JournalError):  # the controller of heartbeats writes the renewals later
+            with suppress(JournalError):  # the heartbeat controller writes the renewals later
                 await self._in_steps(self._store.renewing_leases())
         if wanted.with_present:
             await self._send_commits()  # answers to earlier requests must not wait for these steps

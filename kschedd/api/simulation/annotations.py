@@ -291,7 +291,7 @@ def annotation_faults(kind: str, annotations: Mapping[str, str], containers: Ite
 
 
 def _unknown(kind: str, key: str) -> list[str]:
-    """Return the error in an annotation that has no meaning for this kind."""
+    """Return the error message for an annotation without a meaning for this kind."""
     word = key.removeprefix(PREFIX)
     word = word.partition(".")[0] if kind == "Pod" else word
     if word in _OF_OTHERS:

@@ -42,17 +42,17 @@ _NOTHING: Final[Mapping[str, str]] = {}
 class PodBehavior:
     """The cluster's default behavior of new pods; None means that nothing is added.
 
-    `finish_jobs_s`: time after which the containers of a Job's pod, of a Helm hook, or of a pod that reads its standard
-    input once succeed. `start_s`: time to create a pod's containers. `terminate_s`: time in which a pod with the
-    default grace period and without preStop hooks ends. `finish_pods_s`: time after which the containers of other pods
-    succeed that are not restarted and have no controller.
+    `finish_jobs_s`: time in seconds after which a container succeeds if its pod belongs to a Job, is a Helm hook, or
+    reads its standard input once. `start_s`: time to create a pod's containers. `terminate_s`: time in which a pod with
+    the default grace period and without preStop hooks ends. `finish_pods_s`: time in seconds after which the containers
+    of other pods succeed, if the pod has no controller and is not restarted.
     """
 
     finish_jobs_s: float | None = None
     start_s: float | None = None
     terminate_s: float | None = None
     finish_pods_s: float | None = None
-    waits_for_configuration: bool = False  # containers wait for the ConfigMaps and Secrets to which they refer
+    waits_for_configuration: bool = False  # whether containers wait for the ConfigMaps and Secrets to which they refer
 
     @classmethod
     def parse(cls, text: str) -> "PodBehavior":
@@ -79,15 +79,16 @@ class PodBehavior:
             return self.finish_jobs_s if controller.get("kind") == "Job" else None
         if spec.raw.get("restartPolicy") not in ("Never", "OnFailure"):
             return None
-        # hooks and tests of a chart, and `kubectl run -i`, are tasks like Jobs
+        # hooks and tests of a chart and the pods of `kubectl run -i` complete like the pods of Jobs
         if _HELM_HOOK in (meta.get("annotations") or _NOTHING) or _reads_input_once(spec):
             return self.finish_jobs_s
         return self.finish_pods_s
 
     def of_copy(self) -> "PodBehavior":
-        """Return the behavior in a cluster that contains a dump.
+        """Return the behavior of pods in a cluster that contains a dump.
 
-        A what-if analysis must not free capacity by itself, and a dump often lacks its Secrets.
+        Pods do not complete, because a what-if analysis must not free capacity by itself. Pods do not wait for Secrets,
+        because a dump often lacks them.
         """
         finish_jobs_s = None if self.finish_jobs_s == DEFAULT.finish_jobs_s else self.finish_jobs_s
         return attrs.evolve(self, finish_jobs_s=finish_jobs_s, waits_for_configuration=False)
@@ -134,7 +135,7 @@ def _default(default: PodBehavior, stated: Iterable[str], meta: Raw, spec: PodSp
 
 
 def _reads_input_once(spec: PodSpec) -> bool:
-    """Return whether the pod's container ends with its standard input, as for `kubectl run -i`."""
+    """Return whether a container of the pod ends at the end of its standard input, as for `kubectl run -i`."""
     return any(container.get("stdinOnce") for container in spec.raw.get("containers") or ())
 
 

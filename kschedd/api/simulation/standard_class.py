@@ -1,6 +1,7 @@
-"""The default StorageClass of a new cluster, for claims without a class; local clusters have one of this name.
+"""The default StorageClass `standard` of a new cluster; kind and minikube have a class with this name as well.
 
-A manifest may replace the class as long as it has the simulated provisioner, and a dump that is loaded removes it.
+A StorageClass of this name from a manifest replaces the class, but must keep the simulated provisioner. Loading a dump
+removes the class.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ STANDARD_CLASS: Final[Mapping[str, Any]] = {
 
 
 def is_standard_class(raw: Mapping[str, Any]) -> bool:
-    """Return whether the object is the default StorageClass of a new cluster, and not one of a user."""
+    """Return whether the object is the default StorageClass of a new cluster and not a user's StorageClass."""
     if raw.get("kind") != "StorageClass" or raw.get("provisioner") != _PROVISIONER:
         return False
     return bool(raw["metadata"].get("name") == STANDARD_CLASS["metadata"]["name"])

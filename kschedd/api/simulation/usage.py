@@ -1,10 +1,11 @@
-"""The usage of simulated containers for metrics.k8s.io and autoscalers: from annotations, otherwise from requests.
+"""The usage of simulated containers for metrics.k8s.io and autoscalers, from annotations or else from requests.
 
 `kschedd.io/cpu-usage` and `kschedd.io/memory-usage` are the usage of the whole pod, which is divided evenly among its
 containers; the first one gets the remainder. `kschedd.io/cpu-usage.app` is the usage of one container.
 
 A simulated container without annotations is idle: it uses a hundredth of the CPU and half of the memory that it
-requests. The usage of a pod from a dump is unknown: metrics.k8s.io shows its requests, and autoscalers ignore them.
+requests. The usage of a pod from a dump is unknown: metrics.k8s.io shows the pod's requests, and autoscalers ignore the
+pod.
 
 Units: millicores, bytes.
 """
@@ -20,7 +21,7 @@ from kschedd.api.simulation.annotations import PREFIX
 CPU: Final = PREFIX + "cpu-usage"
 MEMORY: Final = PREFIX + "memory-usage"
 _RESOURCES: Final = ((CPU, "cpu"), (MEMORY, "memory"))
-_IDLE: Final = {"cpu": 100, "memory": 2}  # by resource: the request divided by the usage of an idle container
+_IDLE: Final = {"cpu": 100, "memory": 2}  # request divided by the usage of an idle container, by resource
 Usage = tuple[int, int]
 
 
@@ -57,7 +58,7 @@ def container_usage(pod: Object) -> dict[str, Usage]:
 
 
 def has_usage(pod: Object, annotation: str) -> bool:
-    """Return whether the usage of this resource is known: it is stated, or the pod is simulated."""
+    """Return whether the usage of this resource is known: an annotation states it, or the pod is simulated."""
     stated = any(name == annotation or name.startswith(f"{annotation}.") for name in pod.annotations)
     return stated or is_simulated(pod.raw)
 

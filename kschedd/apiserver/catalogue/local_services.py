@@ -1,9 +1,8 @@
-"""The APIServices of the API server's own groups, as kube-apiserver's aggregator registers them.
+"""The APIServices of the API server's own groups, which kube-apiserver's aggregator registers in a real cluster.
 
-They are computed from the catalogue when they are read, and cannot be written; a stored APIService of the same name
-replaces the computed one.
-Source: Kubernetes v1.37, cmd/kube-apiserver/app/aggregator.go, pkg/controlplane/apiserver/aggregator.go,
-pkg/controlplane/controller/crdregistration.
+These APIServices are computed from the catalogue at each read, and cannot be written. A stored APIService with the same
+name replaces the computed APIService. Source: Kubernetes v1.37, cmd/kube-apiserver/app/aggregator.go,
+pkg/controlplane/apiserver/aggregator.go, pkg/controlplane/controller/crdregistration.
 """
 
 import uuid
@@ -17,7 +16,7 @@ API_SERVICE: Final = "APIService"
 _AUTOMATIC: Final = "kube-aggregator.kubernetes.io/automanaged"
 _NAMES: Final = uuid.UUID("8c6a4f0e-41f5-4d4c-9d5c-0a2f3b1d6c7e")  # namespace of the UIDs
 _OF_DEFINITIONS: Final = (1000, 100)
-# group: the priority of the group, and that of each version
+# for each group: the priority of the group, and the priority of each version
 _PRIORITIES: Final[dict[str, tuple[int, dict[str, int]]]] = {
     "": (18000, {"v1": 1}),
     "apps": (17800, {"v1": 15}),
@@ -45,7 +44,7 @@ _PRIORITIES: Final[dict[str, tuple[int, dict[str, int]]]] = {
 
 
 def local_services(catalogue: Catalogue, since: str) -> Iterator[Object]:
-    """Yield an APIService for each group and version; `since` is the time at which they became available."""
+    """Yield an APIService for each group and version; `since` is the time at which the APIServices became available."""
     for version in catalogue.versions:
         priorities = _priorities(version)
         if priorities is not None:

@@ -50,7 +50,7 @@ _INCONSISTENT: Final = (
 
 
 async def find(face: FaceServices, call: ApiCall, computed: Sequence[Object] = ()) -> Object:
-    """Return the object that the path names; it may be one of the computed objects, which are not stored."""
+    """Return the object that the path names: a stored object, or one of the given `computed` objects."""
     target = call.target
     version = whole_number(call.query.text("resourceVersion")) if not target.subresource else None
     options = ReadOptions(version=version, computed=computed)

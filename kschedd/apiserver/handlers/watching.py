@@ -95,7 +95,7 @@ class _Streaming:
         self._options = watching.request.reading
         self._resource = call.target.resource
         self._form = form
-        self._recorded = recorded  # number of the scheduler's last Event that was sent; None: they are not sent
+        self._recorded = recorded  # number of the scheduler's last Event sent; None: no such Events
         self._columns = table_columns(self._resource) if form.shape == "Table" else None
         self._headers_due = True
         self._group: WatchGroup | None = None
@@ -165,7 +165,10 @@ class _Streaming:
         return self._watch.version
 
     async def _send_recorded(self, number: int, send: Send) -> int:
-        """Send the scheduler's Events after this number. Return the number of the last one."""
+        """Send the scheduler's Events after the Event with this number.
+
+        Return the number of the last Event that was sent.
+        """
         version = max(self._version, self._watching.after)
         number, events = await changes_of_scheduler(self._face.cluster, number, version)
         for piece in self._pieces(self._watching.selected(events)):
@@ -189,7 +192,7 @@ class _Streaming:
                 sent = True
             if not sent:
                 await trio.lowlevel.checkpoint()
-        # a watch of Events stays alone, because it also sends Events that are not in the log of writes
+        # a watch of Events never joins equal watches, because it also sends Events that are not in the log of writes
         alone = self._recorded is not None
         if (
             not alone

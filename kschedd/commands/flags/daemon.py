@@ -64,7 +64,7 @@ def add_daemon_flags(parser: Any) -> None:
         "--kube-api-burst",
         type=_burst,
         metavar="N",
-        help="send N requests without delay after a pause (requires --schedule; default: the value in the "
+        help="send up to N requests without delay after a pause (requires --schedule; default: the value in the "
         "configuration, else 100)",
     )
     _add_controller_flags(parser)
@@ -156,7 +156,7 @@ def _add_cluster_flags(parser: Any) -> None:
     parser.add_argument(
         "--no-default-storage-class",
         action="store_true",
-        help="start a new cluster without the default StorageClass standard, which has a simulated provisioner",
+        help="start a new cluster without the default StorageClass 'standard', which has a simulated provisioner",
     )
     parser.add_argument(
         "--webhooks",

@@ -1,8 +1,9 @@
 """The number of replicas that a resource metric of a HorizontalPodAutoscaler proposes.
 
-Plain functions of pods and the time. The usage of pods is that of metrics.k8s.io (`kschedd.api.simulation.usage`). A
-pod from a dump has no metrics without an annotation, because its workload must keep its replicas. Units: millicores, or
-thousandths of a byte. Source: Kubernetes v1.37, controller/podautoscaler/replica_calculator.go, metrics/utilization.go.
+Plain functions of pods and the time. The usage of pods is the usage that metrics.k8s.io shows
+(`kschedd.api.simulation.usage`). A pod from a dump has metrics only if it has an annotation: without metrics, its
+workload keeps its replicas. Units: millicores, or thousandths of a byte. Source: Kubernetes v1.37,
+controller/podautoscaler/replica_calculator.go, metrics/utilization.go.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""ConfigMaps and Secrets that a pod needs before its containers start, and the kubelet's messages if they are missing.
+"""ConfigMaps and Secrets that must exist before a pod's containers start, and the kubelet's messages if one is missing.
 
-A volume from a missing object, or with a missing key, cannot be mounted, so no container of the pod starts. If an
-environment variable refers to a missing object or key, only its container does not start. References with
-`optional: true` are never missing.
+If a ConfigMap, Secret or key of a volume is missing, the volume cannot be mounted, so no container of the pod starts.
+If an environment variable refers to a missing object or key, only the container of this variable does not start.
+References with `optional: true` are never missing.
 
 Source: Kubernetes v1.36, pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables), pkg/volume/configmap,
 pkg/volume/secret, pkg/volume/projected (collectData).
@@ -27,7 +27,7 @@ _NONE: Final[Raw] = {}
 
 @attrs.frozen
 class _Reference:
-    """An object that must exist, with keys that it must contain."""
+    """An object that must exist, with the keys that the object must contain."""
 
     kind: Kind
     name: str
@@ -36,7 +36,7 @@ class _Reference:
 
 @attrs.frozen
 class _References:
-    """The references of a pod spec that are not optional: by volume that a container mounts, and by container."""
+    """The required references of a pod spec: those of mounted volumes by volume, all others by container."""
 
     of_volumes: Mapping[str, tuple[_Reference, ...]]
     of_containers: Mapping[str, tuple[_Reference, ...]]
@@ -56,7 +56,7 @@ def mounted(spec: PodSpec) -> set[str]:
 
 @lru_cache(256)
 def _references(spec: PodSpec) -> _References | None:
-    """Return the references of a spec, or None if it has none."""
+    """Return the required references of a spec, or None if there are none."""
     raw, used = spec.raw, mounted(spec) if spec.volumes else ()
     volumes = {
         name: found
@@ -90,7 +90,7 @@ def _items(kind: Kind, source: Raw | None) -> Iterator[_Reference]:
 
 
 def _of_container(container: Raw) -> Iterator[_Reference]:
-    """Yield the references of the container's environment, in the order in which a kubelet reads them."""
+    """Yield the references in the container's environment, in the order in which a kubelet reads them."""
     for source in container.get("envFrom") or ():
         yield from _entry("ConfigMap", source.get("configMapRef"))
         yield from _entry("Secret", source.get("secretRef"))
@@ -129,7 +129,7 @@ def _fault_of_volume(wanted: _Reference, namespace: str, view: View) -> str:
 
 
 def environment_faults(pod: Pod, view: View) -> Mapping[str, str]:
-    """Return the reason for each container that cannot start because of its environment; keys are container names."""
+    """Return why containers cannot start because of their environment, by container name."""
     found = _references(pod.pod_spec)
     if found is None or not found.of_containers:
         return {}
@@ -163,7 +163,7 @@ class UnconfiguredPods:
         self._objects: dict[Key, tuple[_Object, ...]] = {}
 
     def add(self, pod: Pod) -> None:
-        """Add a pod with all its references, because any of them may be missing next."""
+        """Add a pod with all its references, because any referenced object may be missing later."""
         key = pod.namespace, pod.name
         found = _references(pod.pod_spec)
         if found is None or key in self._objects:
@@ -184,5 +184,5 @@ class UnconfiguredPods:
                 del self._pods[ref]
 
     def of_object(self, kind: str, namespace: str, name: str) -> Iterable[Key]:
-        """Return the pods that wait and refer to this object."""
+        """Return the waiting pods that refer to this object."""
         return self._pods.get((kind, namespace, name), ())

@@ -55,7 +55,7 @@ class ContainerRun:
     resources: Raw = _NEVER  # allocated, and in effect
     pull_fails: bool = False
     tried_at: float | None = None  # time of the failed attempt to pull the image
-    config_fault: str = ""  # why the environment cannot be computed, so that the container cannot start
+    config_fault: str = ""  # why the container's environment cannot be computed; "" if the container can start
     never_ready: bool = False
     out_of_memory: bool = False  # how it exits by itself
 

@@ -1,4 +1,4 @@
-"""The kubelet's part in the expansion of a claim: it enlarges the file system of a volume that a pod mounts.
+"""The kubelet's part in the expansion of a claim: the kubelet enlarges the file system when a pod mounts the volume.
 
 Source: Kubernetes v1.36, pkg/volume/util/operationexecutor/node_expander.go.
 """

@@ -1,9 +1,9 @@
 """Heartbeats of simulated kubelets: a Lease in kube-node-lease for each node, renewed while its kubelet runs.
 
-Renewals cost nothing: `kschedd.store.leases` computes the renewals when a Lease is read. A Lease is written only when
-its kubelet starts or stops, or when the deleted namespace of Leases is created again, and, while a client watches
-Leases, at each renewal. When a kubelet starts again, the controller sets the conditions that were Unknown and marks the
-running pods Ready.
+Renewals cost nothing: `kschedd.store.leases` computes the renewals when a Lease is read. A Lease is written when its
+kubelet starts or stops, and when the deleted namespace of Leases is created again. While a client watches Leases, each
+renewal is written as well. When a kubelet starts again, the controller sets the conditions that were Unknown and marks
+the running pods Ready.
 
 At most `_MOST` pods are marked and `_MOST` Leases are renewed per reconcile.
 Source: Kubernetes v1.34, component-helpers/apimachinery/lease/controller.go, pkg/kubelet/kubelet.go
@@ -43,7 +43,7 @@ class Heartbeats(InSteps):
 
     def __init__(self) -> None:
         self._ready_again: dict[tuple[str, str], None] = {}  # pods to mark Ready, on nodes with a restarted kubelet
-        self._renewals: Timers[str] = Timers()  # by Lease, while a client watches Leases: time of the next renewal
+        self._renewals: Timers[str] = Timers()  # time of the next renewal of each Lease, while a client watches Leases
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -51,7 +51,10 @@ class Heartbeats(InSteps):
         return 0.0 if self._ready_again else self._renewals.next
 
     def concerns(self, event: WatchEvent) -> bool:
-        """Return False for the controller's own renewals. The first renewal is written by the store for a new watch."""
+        """Return False for the renewals that this controller writes itself.
+
+        When a client starts to watch Leases, the store writes the first renewal.
+        """
         return not is_renewal(event) or self._renewals.next is None
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
@@ -125,7 +128,7 @@ class Heartbeats(InSteps):
         return [status_of(pod, {"conditions": with_condition(pod.status.get("conditions"), wanted, stamp(now))})]
 
     def on_performed(self, write: Write, obj: Object, view: View, now: float) -> list[Write]:
-        """Schedule the next renewal of a Lease that was renewed; return no writes."""
+        """Schedule the next renewal of the Lease after a renewal; return no writes."""
         if isinstance(write, RenewLease):
             self._renew_later(obj)
         return []

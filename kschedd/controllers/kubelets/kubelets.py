@@ -3,9 +3,9 @@
 A node without a Ready condition is marked Ready, and every node gets its hostname label. An existing Ready condition is
 kept. While the Ready condition is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is
 admitted or rejected (`admission`), waits for unavailable volumes and claims (`volumes`), and runs according to its
-annotations (`pod_run`, `kschedd.api.simulation.annotations`). Where pods behave so (`PodBehavior`), it also waits for
-its ConfigMaps and Secrets (`configuration`). A deleted pod is removed after it has ended. A node under
-pressure evicts pods (`eviction`).
+annotations (`pod_run`, `kschedd.api.simulation.annotations`). If the pods' behavior requires it (`PodBehavior`), the
+kubelet also waits for the ConfigMaps and Secrets of a pod (`configuration`). A deleted pod is removed after it has
+ended. A node under pressure evicts pods (`eviction`).
 
 Most pods only run. A pod whose containers only run until they are stopped has no `PodRun`. A pod without a `PodRun` is
 processed only when it is bound and when its start is confirmed.
@@ -85,7 +85,7 @@ class Kubelets(InSteps):
     def __init__(self, version: str = "") -> None:
         """Create kubelets of this version, which report addresses and system information; "" reports neither."""
         self._version = version
-        self._requires_configuration = False  # pods of the cluster wait for ConfigMaps and Secrets
+        self._requires_configuration = False  # whether pods of the cluster wait for ConfigMaps and Secrets
         self._unconfigured = UnconfiguredPods()
         self._addresses: set[str] = set()  # InternalIPs of nodes
         self._timers: Timers[Key] = Timers()  # by pod: time of its next action or of its removal
@@ -409,7 +409,7 @@ class Kubelets(InSteps):
         return expansion_by_running_pod(claim, view, now) if claim is not None and waits_for_node(claim) else []
 
     def _wait(self, pod: Pod, node: Node, missing: tuple[Unavailable, ...], now: float) -> list[Write]:
-        """Report the missing volumes and claims of a pod; an Event is written once."""
+        """Report the missing volumes and claims of a pod; repeated calls write the same Event only once."""
         key = pod.namespace, pod.name
         known, self._unmounted[key] = self._unmounted.get(key, ()), missing
         new = [each for each in missing if each not in known]
@@ -426,11 +426,11 @@ class Kubelets(InSteps):
         return writes
 
     def _has_waited(self, pod: Pod) -> bool:
-        """Return whether no container of the pod has started, although an earlier run of the kubelet admitted it."""
+        """Return whether the kubelet has admitted the pod in an earlier run, but started none of its containers."""
         return self._requires_configuration and pod.phase == "Pending"
 
     def _configure(self, pod: Pod, run: PodRun, view: View) -> None:
-        """Look for the ConfigMaps and Secrets in the environment of the pod's containers."""
+        """Set which containers of the pod lack ConfigMaps or Secrets for their environment."""
         if self._requires_configuration:
             faults = environment_faults(pod, view)
             run.configure(faults)

@@ -114,7 +114,7 @@ class PodRun:
             self.stop = stop
 
     def configure(self, faults: Mapping[str, str]) -> None:
-        """Set why the containers with these names cannot start; the others can."""
+        """Set the reasons why containers cannot start, by container name; all other containers can start."""
         for container in self.containers:
             container.config_fault = faults.get(container.name, "")
 
@@ -272,7 +272,7 @@ class PodRun:
 
 
 def _begin(container: ContainerRun, now: float) -> bool:
-    """Start a container that has not run yet, or report why it cannot start. Return whether it changed."""
+    """Start a container that has not run yet, or report why the container cannot start. Return whether it changed."""
     if container.state != "waiting" or container.ran:
         return False
     before = container.reason, container.message

@@ -1,8 +1,8 @@
 """Volumes and claims that a pod needs before its containers start, and the kubelet's messages if they are missing.
 
 A kubelet admits a pod and then waits for its volumes and claims. A volume's claim is required only if a container
-mounts the volume. Resource claims must exist and be reserved for the pod. ConfigMaps and Secrets are required only on
-request, because most dumps and manifests of simulations do not contain them.
+mounts the volume. Resource claims must exist and be reserved for the pod. By default, ConfigMaps and Secrets are not
+required, because most dumps and manifests of simulations do not contain them.
 
 Source: Kubernetes v1.34, pkg/kubelet/volumemanager (volume_manager.go, WaitForAttachAndMount; populator,
 getPVCExtractPV, createVolumeSpec), pkg/kubelet/cm/dra/manager.go (prepareResources).
@@ -31,9 +31,9 @@ class Unavailable:
 
 
 def unavailable(pod: Pod, view: View, *, with_configuration: bool) -> tuple[Unavailable, ...]:
-    """Return the missing volumes and claims of the pod; empty if the pod can start.
+    """Return the missing volumes and claims of the pod, or nothing if the pod can start.
 
-    `with_configuration`: volumes also need their ConfigMaps and Secrets.
+    `with_configuration`: require the ConfigMaps and Secrets of volumes as well.
     """
     spec = pod.pod_spec
     missing: list[Unavailable] = []

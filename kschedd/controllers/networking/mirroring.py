@@ -1,8 +1,8 @@
-"""The EndpointSlices of Services without a selector, which mirror Endpoints objects that users write.
+"""The controller of EndpointSlices that mirror users' Endpoints objects, for Services without a selector.
 
-There is one slice for each set of ports and address family. The slices are owned by the Endpoints object, and are
-deleted if the object gets the label `endpointslice.kubernetes.io/skip-mirror`, or if the Service gets a selector or is
-deleted. At most 1000 addresses of a set of ports are mirrored.
+There is one slice for each combination of a set of ports and an address family. The Endpoints object owns its slices.
+The slices are deleted if the object gets the label `endpointslice.kubernetes.io/skip-mirror`, or if the Service gets a
+selector or is deleted. At most 1000 addresses for each set of ports are mirrored.
 
 Owns nothing. Source: Kubernetes v1.37, pkg/controller/endpointslicemirroring.
 """
@@ -57,7 +57,7 @@ class EndpointSliceMirroring:
         return self.faults.each("Endpoints", list(changed), partial(_mirror, view), now)
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes: the event of a conflicting change triggers the next reconcile."""
+        """Return no writes, because the event of the conflicting change triggers the next reconcile."""
         return []
 
 
@@ -95,7 +95,7 @@ def _is_mirrored(endpoints: Object, view: View) -> bool:
 
 
 def _wanted(endpoints: Object) -> _Wanted:
-    """Return the endpoints of each slice."""
+    """Return the endpoints that each slice must contain."""
     wanted: _Wanted = {}
     counts: dict[Ports, int] = {}
     for subset in endpoints.raw.get("subsets") or ():
@@ -124,7 +124,7 @@ def _endpoint(address: Mapping[str, Any], ip: str, ready: bool) -> dict[str, Any
 def _written(
     endpoints: Object, family: AddressType, ports: Ports, listed: list[dict[str, Any]], there: Object | None
 ) -> list[Write]:
-    """Return the write that creates a slice or changes an existing one, if it differs."""
+    """Return the write that creates a slice or changes an existing slice; None if the slice is up to date."""
     labels = {**endpoints.labels, SERVICE_NAME: endpoints.name, MANAGED_BY: _CONTROLLER}
     annotations = {k: v for k, v in endpoints.annotations.items() if k not in (TRIGGER_TIME, _APPLIED)}
     content = {"ports": [dict(port) for port in ports], "endpoints": listed}

@@ -1,12 +1,12 @@
-"""The embedded cluster's volume resizer: enlarges the volume of a claim whose request has grown.
+"""The embedded cluster's volume resizer, which enlarges the volume of a claim after the claim's request is increased.
 
-The resizer replaces the external resizer of every CSI driver. It changes the capacity of the PersistentVolume. The
-claim then waits for its file system, which the kubelet enlarges while a pod mounts the volume
-(`kschedd.controllers.kubelets.expansion`). A claim for a block device needs no such step. Volumes that are not CSI
-volumes do not change.
+The resizer replaces the external resizer of every CSI driver. The resizer increases the capacity of the
+PersistentVolume. The claim then waits until the kubelet enlarges its file system, while a pod mounts the volume
+(`kschedd.controllers.kubelets.expansion`). A claim for a block device has no file system, so its expansion is then
+complete. Volumes without a CSI driver are not resized.
 
-Owns the sizes that it has reported. Source: external-resizer, pkg/controller/expand_and_recover.go; Kubernetes v1.36,
-pkg/controller/volume/expand/expand_controller.go (the Event ExternalExpanding).
+Owns: the sizes for which an Event was written. Source: external-resizer, pkg/controller/expand_and_recover.go;
+Kubernetes v1.36, pkg/controller/volume/expand/expand_controller.go (the Event ExternalExpanding).
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class VolumeResizer:
     next_deadline: Final[float | None] = None
 
     def __init__(self) -> None:
-        self._reported: dict[str, int] = {}  # by uid of a claim: the size for which an Event was written
+        self._reported: dict[str, int] = {}  # size for which an Event was written, by UID of the claim
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     def concerns(self, event: WatchEvent) -> bool:

@@ -1,1 +1,1 @@
-"""The strategies of the descheduler; each decides which pods to evict."""
+"""The strategies of the descheduler, which decide which pods are evicted."""

@@ -1,4 +1,4 @@
-"""RemoveDuplicates: at most an equal share of an owner's pods stays on one node.
+"""RemoveDuplicates, which leaves on each node at most an equal share of an owner's pods.
 
 Source: sigs.k8s.io/descheduler, pkg/framework/plugins/removeduplicates.
 """
@@ -20,7 +20,7 @@ Owner = tuple[str, str, str, tuple[str, ...]]
 def duplicates(name: str, args: DuplicatesArgs, evictor: Evictor, nodes: Sequence[Node]) -> None:
     chosen = evictor.chooses(args.pods)
     counts: Counter[Owner] = Counter()
-    more: dict[Owner, dict[str, list[Pod]]] = {}  # without the first pod on each node
+    more: dict[Owner, dict[str, list[Pod]]] = {}  # pods by owner and node, without the first pod on each node
     for node in nodes:
         seen: set[tuple[Owner, ...]] = set()
         for pod in evictor.cluster.pods_on(node.name):
@@ -53,7 +53,7 @@ def _owners(pod: Pod) -> list[Owner]:
 
 
 def _targets(pods: Iterable[Pod], nodes: Sequence[Node]) -> int:
-    """Return the number of nodes on which any of the pods could run; a pod with a single node does not count."""
+    """Return the number of nodes on which any of the pods can run; pods that can run on only one node are ignored."""
     found: set[str] = set()
     for pod in pods:
         own = [node.name for node in nodes if tolerates_hard_taints(pod, node) and selects(pod, node)]

@@ -1,4 +1,4 @@
-"""RemovePodsViolatingTopologySpreadConstraint: moves pods from domains with many pods to domains with few.
+"""RemovePodsViolatingTopologySpreadConstraint, which moves pods from domains with many pods to domains with few.
 
 Source: sigs.k8s.io/descheduler, pkg/framework/plugins/removepodsviolatingtopologyspreadconstraint.
 """
@@ -20,7 +20,7 @@ from kschedd.descheduler.policy import SpreadArgs
 
 @attrs.frozen(eq=False)
 class _Constraint:
-    """A constraint with a pod that has it: the pod's affinity and tolerations decide which nodes count."""
+    """A constraint and its pod; the pod's affinity and tolerations decide which nodes are included."""
 
     spread: SpreadConstraint
     pod: Pod
@@ -67,7 +67,7 @@ def spread(name: str, args: SpreadArgs, evictor: Evictor, nodes: Sequence[Node])
 
 
 def _evict(name: str, pods: Iterable[Pod], evictor: Evictor, chosen: Callable[[Pod], bool]) -> None:
-    full: set[str] = set()  # nodes whose limit is reached
+    full: set[str] = set()  # names of the nodes whose limit is reached
     for pod in pods:
         if pod.node_name in full or not chosen(pod) or not evictor.pre_filter(pod):
             continue
@@ -79,7 +79,7 @@ def _evict(name: str, pods: Iterable[Pod], evictor: Evictor, chosen: Callable[[P
 
 
 def _constraints(pods: Iterable[Pod], args: SpreadArgs) -> list[_Constraint]:
-    """Return the constraints of the pods without repetitions."""
+    """Return the distinct constraints of the pods."""
     found: dict[tuple[object, ...], _Constraint] = {}
     for pod in pods:
         for raw in pod.pod_spec.raw.get("topologySpreadConstraints") or ():
@@ -90,7 +90,7 @@ def _constraints(pods: Iterable[Pod], args: SpreadArgs) -> list[_Constraint]:
 
 
 def _domains(constraint: _Constraint, pods: Iterable[Pod], nodes: dict[str, Node]) -> dict[str, list[Pod]]:
-    """Return the matching pods by domain; domains without pods are included."""
+    """Return the matching pods of each domain; domains without pods are included."""
     key = constraint.spread.topology_key
     found: dict[str, list[Pod]] = {
         node.labels[key]: [] for node in nodes.values() if key in node.labels and constraint.counts(node)
@@ -116,7 +116,7 @@ def _balance(
     cluster: DeschedulingCluster,
     node_fit: bool,
 ) -> list[Pod]:
-    """Return the pods to move from the largest domains, so that the domains come close to the average."""
+    """Return the pods to move from the largest domains, so that the size of each domain comes close to the average."""
     average = sum(map(len, of_domain.values())) / len(of_domain)
     domains = sorted(((domain, sorted(pods, key=_rank)) for domain, pods in of_domain.items()), key=lambda d: len(d[1]))
     key = constraint.spread.topology_key
@@ -146,9 +146,9 @@ def _balance(
 
 
 def _rank(pod: Pod) -> tuple[bool, bool, int]:
-    """Return the order within a domain, from whose end pods are taken.
+    """Return the sort key within a domain; pods are moved from the end of the sorted list.
 
-    Pods with a node selector or node affinity come first, then the others by priority.
+    Pods with a node selector or node affinity come first; all other pods follow by priority.
     """
     spec = pod.pod_spec.raw
     bound = spec.get("nodeSelector") is not None or (spec.get("affinity") or {}).get("nodeAffinity") is not None

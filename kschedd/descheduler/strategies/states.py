@@ -1,4 +1,4 @@
-"""Strategies by the state of pods: PodLifeTime, RemoveFailedPods, RemovePodsHavingTooManyRestarts.
+"""Strategies that evict pods by their state: PodLifeTime, RemoveFailedPods, RemovePodsHavingTooManyRestarts.
 
 Source: sigs.k8s.io/descheduler, pkg/framework/plugins/{podlifetime,removefailedpods,removepodshavingtoomanyrestarts}.
 """
@@ -21,7 +21,10 @@ _EPHEMERAL: Final = "ephemeralContainerStatuses"
 
 
 def evict_in_turn(evictor: Evictor, pods: Iterable[Pod], strategy: str) -> bool:
-    """Evict the pods of one node until its limit is reached. Return False if the limit of the cycle is reached."""
+    """Evict these pods of one node in order, until the limit of evictions per node is reached.
+
+    Return False if the limit of evictions per cycle is reached.
+    """
     for pod in pods:
         outcome = evictor.evict(pod, strategy)
         if outcome is RequestOutcome.TOTAL_LIMIT:
@@ -72,12 +75,12 @@ def _outlived(args: LifeTimeArgs, pod: Pod, now_s: float) -> bool:
 
 
 def _fields(*, init: bool, ephemeral: bool = False) -> list[str]:
-    """Return the fields of the statuses of containers, optionally also of init and ephemeral containers."""
+    """Return the status fields of the containers, with `init` and `ephemeral` also of init and ephemeral containers."""
     return [_STATUSES, *([_INIT] if init else ()), *([_EPHEMERAL] if ephemeral else ())]
 
 
 def _states(pod: Pod, fields: Iterable[str], of: Sequence[str]) -> Iterator[str]:
-    """Yield the pod's phase and reason, and the reasons of these states of its containers."""
+    """Yield the pod's phase and reason, and the reasons of the container states named in `of`."""
     yield pod.phase
     yield pod.status.get("reason") or ""
     yield from _reasons(pod, fields, of)

@@ -1,6 +1,6 @@
-"""LowNodeUtilization and HighNodeUtilization, by the requests of pods.
+"""The strategies LowNodeUtilization and HighNodeUtilization, which compute utilization from the requests of pods.
 
-Amounts of cpu are thousandths of a core, all others are whole units (memory: bytes).
+Amounts of cpu are in thousandths of a core; all other amounts are in whole units (memory: bytes).
 
 Source: sigs.k8s.io/descheduler, pkg/framework/plugins/nodeutilization.
 """
@@ -33,7 +33,7 @@ class _Use:
     used: Amounts
     pods: Sequence[Pod]
     capacity: Amounts
-    target: Amounts = attrs.field(factory=dict)  # the amounts up to which the node is filled
+    target: Amounts = attrs.field(factory=dict)  # amount of each resource up to which the node may be filled
 
     @classmethod
     def of(cls, node: Node, cluster: DeschedulingCluster, resources: Iterable[str]) -> "_Use":
@@ -45,7 +45,7 @@ class _Use:
 
     @property
     def shares(self) -> dict[str, float]:
-        """The use of each resource of the node, in percent."""
+        """The requested percentage of each resource of the node."""
         return {
             name: 100 * amount / self.capacity[name] if self.capacity[name] > 0 else 0.0
             for name, amount in self.used.items()
@@ -115,7 +115,7 @@ def _uses(thresholds: Iterable[str], cluster: DeschedulingCluster, nodes: Iterab
 
 
 def _around_average(uses: Sequence[_Use], below: Shares, above: Shares) -> tuple[Shares, Shares]:
-    """Return the thresholds as deviations from the average use of all nodes, between 0 and 100."""
+    """Return the lower and upper thresholds in percent: the average use of all nodes less `below`, and plus `above`."""
     averages = {}
     for name in below:
         shares = [found[name] for use in uses if name in (found := use.shares)]
@@ -135,7 +135,7 @@ def _requests_any(pod: Pod, resources: Iterable[str]) -> bool:
 
 @attrs.frozen(eq=False)
 class _Moving:
-    """The eviction of pods from some nodes, as long as others have room."""
+    """The eviction of pods from some nodes while other nodes have capacity for them."""
 
     strategy: str
     evictor: Evictor
@@ -151,7 +151,7 @@ class _Moving:
                 return
 
     def _from(self, use: _Use, pods: Iterable[Pod], room: Amounts, receiving: Sequence[_Use]) -> bool:
-        """Evict pods from one node. Return False if the limit of the cycle is reached."""
+        """Evict pods from the node of `use`. Return False if the limit of evictions per cycle is reached."""
         evicted = 0
         if not self.continues(use, room):
             return True
@@ -180,7 +180,7 @@ class _Moving:
 def _tolerated(pod: Pod, receiving: Iterable[_Use]) -> bool:
     """Return whether the pod tolerates all taints of a receiving node.
 
-    Upstream also requires as many tolerations as the node has taints.
+    The real descheduler also requires that the pod has at least as many tolerations as the node has taints.
     """
     tolerations = pod.pod_spec.tolerations
     return any(

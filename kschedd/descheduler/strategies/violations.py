@@ -1,4 +1,4 @@
-"""Strategies by violated rules: node taints, node affinity and anti-affinity between pods.
+"""Strategies that evict pods by violated rules: node taints, node affinity and anti-affinity between pods.
 
 Source: sigs.k8s.io/descheduler, pkg/framework/plugins: removepodsviolatingnodetaints,
 removepodsviolatingnodeaffinity, removepodsviolatinginterpodantiaffinity.
@@ -21,7 +21,7 @@ _QOS: Final = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
 
 
 def by_priority(pods: Sequence[Pod]) -> list[Pod]:
-    """Sort pods in the order of eviction: by priority (none first), quality of service, and their wish to stay."""
+    """Sort pods in the order of eviction: by priority (none first), QoS class, and annotation against eviction."""
     return sorted(pods, key=_rank)
 
 
@@ -71,7 +71,7 @@ def _has_better_node(pod: Pod, node: Node, nodes: Sequence[Node]) -> bool:
 
 
 def _preference(pod: Pod, node: Node) -> int:
-    """Return the sum of the weights of the preferred terms that the node matches."""
+    """Return the sum of the weights of the pod's preferred node affinity terms that the node matches."""
     terms = pod.pod_spec.preferred_node_affinity
     return sum(weight for weight, term in terms if term.matches(node.labels, node.name))
 

@@ -1,4 +1,4 @@
-"""Output of the comparison of a mirrored cluster's placements with the daemon's (`compare --mirror`)."""
+"""Output of `compare --mirror`, which compares a mirrored cluster's placements with the daemon's choices."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -22,7 +22,7 @@ _EXPLAINED: Final = frozenset(("equal", "race", "partial search"))
 
 
 def differs(found: Raw) -> bool:
-    """Return whether a placement differs for another reason than a race or a partial search."""
+    """Return whether a placement differs, and the cause is neither a race nor a partial search."""
     return any(pods for result, pods in found["results"].items() if result not in _EXPLAINED)
 
 

@@ -281,7 +281,7 @@ def _origin(info: Raw) -> tuple[str, str]:
 
 
 def _mirrored(mirror: Raw | None) -> list[tuple[str, str]]:
-    """Return the release of a mirrored cluster, and the answers that cannot be trusted because kinds are unread."""
+    """Return the release of a mirrored cluster, and the answers that may be wrong because kinds cannot be read."""
     if mirror is None:
         return []
     lines = []

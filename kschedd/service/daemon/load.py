@@ -110,7 +110,7 @@ class LoadMethods(Methods):
 
 
 def _taking_in(prepared: Prepared, store: ClusterWriter) -> Generator[None, None, list[Object]]:
-    """Store the objects of a dump, in place of the default StorageClass if no claim uses it."""
+    """Store the objects of a dump, and delete the default StorageClass unless a claim uses it."""
     if prepared.objects:
         store.become_copy()
     standard = store.find("StorageClass", "", STANDARD_CLASS["metadata"]["name"])

@@ -51,7 +51,7 @@ class DaemonState:
     usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)
     mirror: Callable[[], MirrorAnswer] | None = None  # returns the mirrored cluster's state; None without one
     agreement: Callable[[], AgreementAnswer] | None = (
-        None  # returns the comparison of placements; None without --mirror
+        None  # function that returns the comparison of placements; None without --mirror
     )
     # returns the state of the lease in the mirrored cluster, with --schedule
     leader: Callable[[], LeaderAnswer] | None = None
@@ -103,7 +103,7 @@ class DaemonMethods(Methods):
     )
     async def agreement(self, call: Call) -> Any:
         if self._daemon.agreement is None:
-            raise RpcError("invalid", "this daemon mirrors no cluster: `kschedd run --mirror` starts one that does")
+            raise RpcError("invalid", "this daemon mirrors no cluster: start a mirror with `kschedd run --mirror`")
         return self._daemon.agreement()
 
     @method(

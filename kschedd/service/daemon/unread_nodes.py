@@ -1,6 +1,6 @@
-"""Rejection of questions about placements to a mirror that may not read nodes.
+"""Rejection of requests about placements by a mirror that may not read nodes.
 
-Without nodes, each pod would appear to be unschedulable, with the message "no nodes available to schedule pods".
+Without nodes, every pod would be reported as unschedulable with the message "no nodes available to schedule pods".
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ ABOUT_PLACEMENTS: Final = frozenset(
 
 
 def rejecting_without_nodes(methods: Iterable[Method], daemon: DaemonState) -> list[Method]:
-    """Return the methods; those about placements raise RpcError while the mirror may not read nodes."""
+    """Return the methods; methods about placements raise RpcError while the mirror may not read nodes."""
 
     def check() -> None:
         mirror = None if daemon.mirror is None else daemon.mirror()

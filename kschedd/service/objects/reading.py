@@ -125,7 +125,7 @@ class ReadingMethods(Methods):
         ),
         reads=True,
         judged=True,
-        doc="Follows changes; for the kind Event, those of the scheduler and of kubelets are included. To resume, pass "
+        doc="Follows changes; a watch of Events includes the Events of the scheduler and of kubelets. To resume, pass "
         "the last received resource_version and the epoch. The error is `gone` if the version is too old, or if it "
         "belongs to another history than this daemon's: list again. A stream that falls too far behind ends with "
         "`too_slow`.",

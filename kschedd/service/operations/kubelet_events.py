@@ -4,8 +4,8 @@ A running pod costs no write. An Event names the first and the last time and the
 after its last time, and with its pod. Without the name of a pod, a list contains the Events of the 500 pods that
 changed last, because computing them takes time. Only clusters with simulated pods have these Events
 (`StoreReader.pod_behavior`). A stored Event of a kubelet with the same reason for the pod, for example from a dump, is
-listed instead. A watch gets the Events that a change of a pod adds or changes (`ReporterOfChanges`); their
-disappearance is not sent.
+listed instead. When a pod changes, a watch receives the Events that the change adds or changes (`ReporterOfChanges`). A
+watch does not report the disappearance of Events.
 
 Source: Kubernetes v1.34, kubelet/kuberuntime/kuberuntime_container.go, kuberuntime_manager.go (doBackOff),
 kubelet/images/image_manager.go, kubelet/prober/prober.go.
@@ -56,7 +56,7 @@ class Reported:
 
 
 def reported(store: ClusterReader, namespace: str | None, name: str | None = None) -> Reported:
-    """Return the pods of a namespace (None: all), or the pod with this name, and the stored Events."""
+    """Return the pods from which Events are computed, and the stored Events, optionally of one namespace or one pod."""
     renamed = "fields_of_1_35" in store.features
     if store.pod_behavior is None:
         return Reported((), (), store.now, renamed)
@@ -66,7 +66,7 @@ def reported(store: ClusterReader, namespace: str | None, name: str | None = Non
 
 
 def events_of(found: Reported) -> Generator[None, None, list[Object]]:
-    """Return the Events about the pods, in steps of a few milliseconds."""
+    """Return the kubelet's Events about the pods, computed in steps of a few milliseconds."""
     latest: list[Pod] = []
     for some in in_parts(chain.from_iterable(found.pods), _PART):
         bound = (pod for pod in some if isinstance(pod, Pod) and pod.node_name and pod.start_time)
@@ -91,13 +91,13 @@ def events_of(found: Reported) -> Generator[None, None, list[Object]]:
 
 @attrs.frozen
 class ReporterOfChanges:
-    """The source of the Events for a watch. `renamed`: messages of 1.35 and later."""
+    """The source of the kubelet's Events for a watch. `renamed`: messages of 1.35 and later."""
 
     now: Callable[[], float]
     renamed: bool
 
     def changes(self, event: WatchEvent) -> Iterator[tuple[str, Object]]:
-        """Yield ADDED or MODIFIED and the Event, for each Event that this change of a pod adds or changes."""
+        """Yield ADDED or MODIFIED and the Event, for each Event that this change of a pod creates or modifies."""
         pod, old = event.new, event.old
         if event.type == DELETED or not isinstance(pod, Pod) or not pod.node_name or not pod.start_time:
             return

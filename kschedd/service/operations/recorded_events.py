@@ -49,9 +49,9 @@ async def recorded_event(cluster: ClusterBackend, namespace: str, name: str) -> 
 async def changes_of_scheduler(
     cluster: ClusterBackend, number: int, version: int
 ) -> tuple[int, list[tuple[str, Object]]]:
-    """Return the scheduler's Events after this number, ADDED or MODIFIED, and the number of the latest one.
+    """Return the scheduler's Events after this number as ADDED or MODIFIED, and the number of the latest Event.
 
-    The Events get the resourceVersion that the watch has reached.
+    The resourceVersion of the Events is the version that the watch has reached.
     """
     found = []
     series = await cluster.log.query(lambda log: log.events.since(number))
@@ -78,7 +78,7 @@ async def _of_scheduler(cluster: ClusterBackend, namespace: str | None, pod: str
 
 
 async def present_events(cluster: ClusterBackend, computed: Sequence[Object]) -> list[Object]:
-    """Return the computed Events without those that were deleted."""
+    """Return the computed Events, except the Events that a client has deleted."""
 
     def present(log: Log) -> list[Object]:
         return [each for each in computed if not log.events.is_deleted(key_of(each))]
@@ -87,7 +87,7 @@ async def present_events(cluster: ClusterBackend, computed: Sequence[Object]) ->
 
 
 async def delete_recorded(cluster: ClusterBackend, events: Iterable[Object]) -> None:
-    """Delete these Events, which exist only in memory."""
+    """Delete these Events, which are not stored."""
     keys = list(map(key_of, events))
     await cluster.log.query(lambda log: log.events.delete(keys))
 

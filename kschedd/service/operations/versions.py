@@ -66,7 +66,7 @@ def stored_selector(selector: FieldSelector | None, api_version: str) -> FieldSe
 
 
 def converted(raw: Raw, api_version: str) -> Raw:
-    """Return the object in this version, including its managed fields and the IDs of simulated containers.
+    """Return the object in this API version, including its managed fields and the IDs of simulated containers.
 
     If no conversion is needed, the result is the given object.
     """

@@ -37,10 +37,10 @@ class Watching:
     events: ClusterWatch
     first: Sequence[Object] = ()
     after: int = 0  # no events up to this version are sent
-    kubelets: ReporterOfChanges | None = None  # in a watch of Events: the source of those about pods
+    kubelets: ReporterOfChanges | None = None  # source of the kubelets' Events, in a watch of Events
 
     def changes(self, event: WatchEvent) -> Sequence[Change]:
-        """Return the changes to send because of the event."""
+        """Return the changes that the watch sends for the event."""
         new = event.new
         if self.kubelets is None or new.kind == EVENT:
             change = self._change(event)
@@ -48,14 +48,14 @@ class Watching:
         return () if event.version <= self.after else self.selected(self.kubelets.changes(event))
 
     def selected(self, events: Iterable[tuple[str, Object]]) -> list[Change]:
-        """Return the changes to send because of these changes of Events that are not stored."""
+        """Return the changes that the watch sends for these Events, which are not stored."""
         namespace = self.request.namespace
         return [
             (type_, each.raw) for type_, each in events if namespace in ("", each.namespace) and self._selects(each)
         ]
 
     def _change(self, event: WatchEvent) -> Change | None:
-        """Return the change of the event's object; None if the event does not affect the selected objects."""
+        """Return the change that the watch sends; None if neither the old nor the new object is selected."""
         new = event.new
         if event.version <= self.after or (self.request.namespace and new.namespace != self.request.namespace):
             return None
@@ -82,7 +82,7 @@ class Watching:
 async def watch_objects(
     cluster: ClusterBackend, request: Request, turns: Turns, client: str, bell: Bell | None = None
 ) -> Watching:
-    """Open the watch that the request describes. `bell`: the signal for the watch; None: its own.
+    """Open the watch that the request describes. `bell`: signal that wakes the watch; None creates a new signal.
 
     Existing objects are sent first if the request requires it, or if it has no version and does not exclude them.
     """
@@ -110,7 +110,7 @@ async def watch_objects(
 
 
 async def _kubelets(cluster: ClusterBackend) -> ReporterOfChanges | None:
-    """Return the source of the Events about pods; None if no pods are simulated."""
+    """Return the source of kubelets' Events; None if no pods are simulated."""
 
     def source(store: ClusterReader) -> ReporterOfChanges | None:
         if store.pod_behavior is None:

@@ -34,8 +34,8 @@ class DeschedulingMethods(Methods):
             Param("source", "string", False, "policy", "name of the policy's file, for error messages"),
             DRY_RUN,
         ),
-        doc="Runs one cycle of the descheduler: decides by the policy which pods to evict, and evicts them. An evicted "
-        "pod counts as gone for the strategies that run later in the same cycle.",
+        doc="Runs one cycle of the descheduler: selects pods by the policy, and evicts them. Strategies that run later "
+        "in the same cycle ignore evicted pods.",
         answer=DeschedulingAnswer,
     )
     async def run(self, call: Call) -> Any:
@@ -59,7 +59,7 @@ class DeschedulingMethods(Methods):
             options = DeleteOptions(grace_period_s, uid=pod.uid, resource_version=None, dry_run=call["dry_run"])
             try:
                 await executor.serve(Request("create", "Pod", pod.namespace, pod.name, "eviction", deletion=options))
-            except (NotFound, Conflict, TooManyRequests, MultipleBudgets) as refusal:  # changed since the decision
+            except (NotFound, Conflict, TooManyRequests, MultipleBudgets) as refusal:  # changed since the selection
                 refused.append(RefusedAnswer(*named, str(refusal)))
             else:
                 evicted.append(DescheduledAnswer(*named))

@@ -24,7 +24,7 @@ _AGAIN_S: Final = 0.02
 
 
 def note_dump(state_dir: Path) -> None:
-    """Record that the cluster in this directory contains a dump, so that a later start treats it as a copy."""
+    """Record that the cluster in this directory contains a dump; later starts then treat the cluster as a copy."""
     (state_dir / _FROM_DUMP).touch()
 
 

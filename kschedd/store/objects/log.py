@@ -3,7 +3,7 @@
 Each write has the next version, so an event's index in the log is its version minus that of the oldest event. A watcher
 is a position in this list, so an event costs nothing for a watcher until the watcher takes it.
 
-The last `history` events are kept, or fewer if they are estimated to hold more than `most_bytes` in memory. Older
+The log contains the last `history` events, or fewer if the estimated memory of the events exceeds `most_bytes`. Older
 events that an open cursor has not taken are also kept, up to `patience` events in total. A cursor that is further
 behind, or a watch from a version before the log, gets 410 Gone. If a journal persists the events, cursors get only the
 persisted events, up to the version `shown`. A cursor ends when it is closed or garbage-collected.
@@ -22,9 +22,9 @@ MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
 MOST_BYTES: Final = 256 << 20
 _TRIM_STEP: Final = 1000  # events
-_TRIM_SHARE: Final = 16  # the log is trimmed again after it has grown by this share of its bytes
-_SMALL: Final = 2_048  # bytes; estimate for the event of a pod, and the least for other events
-_FEWEST: Final = 10  # events that are kept, however large they are
+_TRIM_SHARE: Final = 16  # growth in bytes before the log is trimmed again, as a divisor of the limit
+_SMALL: Final = 2_048  # estimated bytes of the event of a pod, and minimum estimate for other events
+_FEWEST: Final = 10  # minimum number of events to keep, regardless of their size
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
@@ -107,10 +107,10 @@ class EventLog:
         self._history = history
         self._patience = max(patience, history)
         self._most_bytes = most_bytes
-        self._large: dict[int, int] = {}  # by version: bytes of an event beyond those of a small one
+        self._large: dict[int, int] = {}  # estimated bytes above `_SMALL` of each large event, by version
         self._large_bytes = 0
         self._trim_at_bytes = most_bytes // _TRIM_SHARE
-        self._most_held = 0  # largest number of bytes so far
+        self._most_held = 0  # largest estimated number of bytes so far
         self._step = max(1, min(history, _TRIM_STEP))
         self._trim_at = history + self._step
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
@@ -118,7 +118,7 @@ class EventLog:
         self._most = 0  # largest number of events so far
 
     def keep(self, history: int, most_bytes: int = MOST_BYTES) -> None:
-        """Keep the last `history` events if they need at most this number of bytes."""
+        """Keep at most the last `history` events, and at most this estimated number of bytes."""
         self._history, self._patience = history, max(self._patience, history)
         self._most_bytes, self._trim_at_bytes = most_bytes, most_bytes // _TRIM_SHARE
         self._step = max(1, min(history, _TRIM_STEP))
@@ -131,7 +131,7 @@ class EventLog:
 
     @property
     def bytes_used(self) -> tuple[int, int]:
-        """Estimated number of bytes of the events in the log, and the largest number so far."""
+        """Estimated number of bytes of the events in the log now, and the maximum so far."""
         held = self._bytes
         return held, max(self._most_held, held)
 
@@ -159,7 +159,7 @@ class EventLog:
         return self._first - 1
 
     def is_watched(self, kind: str) -> bool:
-        """Return whether a watch of this kind alone is open; controllers watch several kinds."""
+        """Return whether a watch of only this kind is open; a controller watches several kinds and does not count."""
         return any(cursor.kinds == frozenset((kind,)) for cursor in self._cursors)
 
     def append(self, event: WatchEvent) -> None:
@@ -232,7 +232,7 @@ class EventLog:
         self._trim_at_bytes = self._large_bytes + self._most_bytes // _TRIM_SHARE
 
     def _number_of_affordable(self) -> int:
-        """Return the number of the latest events whose estimated size is within the limit."""
+        """Return the number of latest events whose estimated size is within the limit."""
         left, held = len(self._events), self._bytes
         while held > self._most_bytes and left > _FEWEST:
             held -= _SMALL + self._large.get(self.version + 1 - left, 0)
@@ -241,7 +241,7 @@ class EventLog:
 
 
 def _bytes_of(event: WatchEvent) -> int:
-    """Return the approximate memory of the event's new object, without the parts that it shares with the old one."""
+    """Return the approximate memory of the event's new object, without the parts shared with the old object."""
     raw, old = event.new.raw, {} if event.old is None else event.old.raw
     waiting = [value for key, value in raw.items() if old.get(key) is not value]
     size = 0

@@ -142,7 +142,7 @@ class StoredObjects:
         self.log.append(WatchEvent(MODIFIED, old, bound, bound.resource_version))
 
     def commit_renewal(self, old: Object, renewed: Object) -> None:
-        """Commit a Lease that differs from the old one only in its renewTime, which no index and no cache contains."""
+        """Commit a Lease of which only the renewTime has changed; no index and no cache contains the renewTime."""
         if self.refusal is not None:
             raise self.refusal
         self._by_kind[old.kind][old.namespace][old.name] = renewed

@@ -2,8 +2,8 @@
 
 The values are random, but equal for the same seed, store version and sequence of calls, so that a run can be repeated.
 Events and Leases use a second random sequence, and dry runs a third, so that they do not change the names of other
-objects. The UIDs of objects from another cluster also determine the values: a dump of a cluster with the same seed
-contains UIDs that this cluster would otherwise generate again.
+objects. The generated values also depend on the UIDs of objects from another cluster. Otherwise, after loading a dump
+of a cluster with the same seed, this cluster would generate UIDs that the dump already contains.
 
 Owns the sequences.
 Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.
@@ -23,7 +23,7 @@ _ASIDE: Final = frozenset(("Event", "Lease"))
 class Generated:
     def __init__(self, seed: int, version: int) -> None:
         self.seed = seed
-        self._others = ""  # a hash of the UIDs from other clusters
+        self._others = ""  # hash of the UIDs from other clusters
         self.begin_at(version)
 
     def begin_at(self, version: int) -> None:
@@ -34,12 +34,12 @@ class Generated:
         self._tried = random.Random(f"{start}/tried")
 
     def begin_beside(self, uids: Iterable[str], version: int) -> None:
-        """Restart the sequences after objects with these UIDs were stored, which another cluster generated."""
+        """Restart the sequences after objects of another cluster with these UIDs were stored."""
         self._others = "/" + blake2b("".join([self._others, *uids]).encode(), digest_size=8).hexdigest()
         self.begin_at(version)
 
     def begin_as(self, other: "Generated", version: int) -> None:
-        """Restart the sequences as in a store that has the objects of the other store and starts with this version."""
+        """Restart the sequences at this version, with the same UIDs of other clusters as `other`."""
         self._others = other._others
         self.begin_at(version)
 

@@ -257,7 +257,7 @@ def _compare_words(words: VerbParser) -> None:
     words.add_argument(
         "--mirror",
         action="store_true",
-        help="compare the placements of the cluster that the daemon mirrors with the placements that it would choose",
+        help="compare the placements in the mirrored cluster with the placements that the daemon would choose",
     )
     words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print at most N pods (100)")
     output_flag(words, _COMPARE_FORMS)

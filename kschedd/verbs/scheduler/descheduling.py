@@ -1,4 +1,4 @@
-"""deschedule: one cycle of the descheduler."""
+"""`deschedule`: run one cycle of the descheduler."""
 
 import argparse
 from typing import Any, Final
@@ -21,7 +21,7 @@ _MEANING: Final = {
 
 def _words(words: VerbParser) -> None:
     file_flag(words, needed=True)
-    words.add_argument("--dry-run", action="store_true", help="only show the pods that would be evicted")
+    words.add_argument("--dry-run", action="store_true", help="only list the pods that would be evicted")
     output_flag(words, FORMS)
 
 

@@ -27,7 +27,7 @@ from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, seconds_in, session_i
 NOTHING, DOES_NOT_FIT, FAILED, CHANGES = 0, 1, 2, 3
 MOST_PODS: Final = 100
 _MOST_EXAMINED: Final = 20  # pods without a place
-_MOST_NAMED: Final = 5  # maximum number of pods that the next run of the descheduler would evict
+_MOST_NAMED: Final = 5  # maximum number of named pods that the next run of the descheduler would evict
 _MOST_WORKLOADS: Final = 3  # maximum number of workloads for which other sizes are tried
 _WITHIN: Final = "1h"
 
@@ -112,7 +112,7 @@ def _planned(
 
 
 def _next_run(run: Run, inner: VerbSession, words: list[str]) -> list[dict[str, Any]] | None:
-    """Return the pods that the next run of `deschedule` would evict in the fork; None for other commands."""
+    """Return the pods that the next `deschedule` in the fork would evict; None if the command is another one."""
     if words[0] != "deschedule" or "--dry-run" in words:
         return None
     lines: list[str] = []
@@ -122,7 +122,7 @@ def _next_run(run: Run, inner: VerbSession, words: list[str]) -> list[dict[str, 
 
 
 def _next_run_text(again: list[dict[str, Any]]) -> str:
-    """Return whether a descheduler that runs periodically would evict pods again and again."""
+    """Return a sentence with the pods that the next run of a periodic descheduler would evict again."""
     if not again:
         return "The next run with this policy would evict no pod.\n"
     named = [f"{each['namespace']}/{each['name']} ({each['strategy']})" for each in again[:_MOST_NAMED]]

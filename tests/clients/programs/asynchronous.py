@@ -8,7 +8,7 @@ from manifests import GROUP, JOB, KUBECONFIG, NAME, applied, definition, deploym
 
 
 async def until(listing: Any, name: str, ready: Any) -> Any:
-    """Watch the objects until one of this name satisfies the condition; return the event."""
+    """Watch the objects until the object with this name satisfies the condition; return the event."""
     selector = f"metadata.name={name}"
     async with watch.Watch().stream(listing, "default", field_selector=selector, timeout_seconds=30) as stream:
         async for event in stream:

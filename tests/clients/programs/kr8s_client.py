@@ -1,4 +1,4 @@
-"""The client kr8s, which reads the served kinds from discovery."""
+"""The client kr8s, which finds the served kinds through discovery."""
 
 import kr8s
 from kr8s.objects import Deployment, Job, new_class, object_from_spec

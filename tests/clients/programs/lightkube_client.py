@@ -1,4 +1,4 @@
-"""The client lightkube, which applies on the server and waits for conditions."""
+"""The client lightkube, which uses server-side apply and waits for conditions."""
 
 from lightkube import Client, KubeConfig
 from lightkube.generic_resource import create_namespaced_resource

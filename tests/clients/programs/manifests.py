@@ -25,7 +25,7 @@ def deployment(**labels: str) -> dict[str, Any]:
 
 
 def applied() -> dict[str, Any]:
-    """Return a configuration for server-side apply that owns one label."""
+    """Return a manifest for server-side apply that sets one label."""
     return {
         **{"apiVersion": "apps/v1", "kind": "Deployment"},
         "metadata": {"name": NAME, "namespace": "default", "labels": {"applied": "yes"}},
@@ -60,5 +60,5 @@ def gadget() -> dict[str, Any]:
 
 
 def report(step: str, value: object) -> None:
-    """Print the result of one step; the test compares all lines with the expected ones."""
+    """Print the result of one step; the test compares the printed lines with the expected lines."""
     print(f"{step}: {value}", flush=True)

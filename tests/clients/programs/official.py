@@ -11,7 +11,7 @@ extensions, custom = client.ApiextensionsV1Api(), client.CustomObjectsApi()
 
 
 def until(listing: Any, name: str, ready: Any) -> Any:
-    """Watch the objects until one of this name satisfies the condition; return the event."""
+    """Watch the objects until the object with this name satisfies the condition; return the event."""
     selector = f"metadata.name={name}"
     for event in watch.Watch().stream(listing, "default", field_selector=selector, timeout_seconds=30):
         if ready(event):
@@ -31,7 +31,7 @@ report("log", core.read_namespaced_pod_log(pods[0].metadata.name, "default").str
 
 apps.patch_namespaced_deployment(NAME, "default", {"spec": {"replicas": 3}})
 report("merge patch", until(apps.list_namespaced_deployment, NAME, available(3))["object"].spec.replicas)
-if hasattr(apps.api_client, "param_serialize"):  # release 12 has no media type for server-side apply
+if hasattr(apps.api_client, "param_serialize"):  # release 12 does not support the media type of server-side apply
     apply = "application/apply-patch+yaml"
     changed = apps.patch_namespaced_deployment(
         *(NAME, "default", applied()), field_manager="tests", _content_type=apply

@@ -1,6 +1,6 @@
-"""An operator with kopf for a custom resource: each Gadget owns a Deployment of its size.
+"""An operator with kopf for a custom resource: each Gadget owns a Deployment, whose replicas are the Gadget's size.
 
-The operator runs in a thread; this program creates, resizes and deletes a Gadget with kubectl's requests.
+The operator runs in a thread; this program creates, resizes and deletes a Gadget with the same requests as kubectl.
 """
 
 import asyncio

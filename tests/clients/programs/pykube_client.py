@@ -16,7 +16,7 @@ class Gadget(NamespacedAPIObject):
 
 
 def until(kind: type[APIObject], name: str, key: str, value: int) -> int:
-    """Watch the object until its status has the value."""
+    """Watch the object until the status field has this value."""
     found = kind.objects(api).filter(namespace="default", field_selector={"metadata.name": name})
     for event in found.watch():
         if event.object.obj.get("status", {}).get(key) == value:
