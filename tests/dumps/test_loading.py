@@ -56,6 +56,16 @@ def test_objects_stay_what_they_are() -> None:
     assert simulation.applied.errors == []
 
 
+def test_a_pod_keeps_its_ephemeral_containers() -> None:
+    plain, debugged = pod("plain", 20, "n1"), pod("debugged", 30, "n1")
+    debugged["spec"] |= {"ephemeralContainers": [{"name": "debugger", "image": "busybox"}]}
+    simulation = _loaded(node("n1", 10), plain, debugged)
+    kept = simulation.store.get("Pod", "default", "debugged").raw["spec"]["ephemeralContainers"]
+    assert [(each["name"], each["image"]) for each in kept] == [("debugger", "busybox")]
+    assert "ephemeralContainers" not in simulation.store.get("Pod", "default", "plain").raw["spec"]
+    assert simulation.applied.errors == []
+
+
 def test_versions_keep_their_order() -> None:
     prepared = _prepared(pod("late", 300, "n1"), node("n1", 200), pod("early", 100, "n1"), complete=False)
     assert [obj.name for obj in prepared.objects] == ["early", "n1", "late"]

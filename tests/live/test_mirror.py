@@ -141,6 +141,21 @@ async def test_it_holds_what_is_there_and_follows_what_happens(tmp_path: Path) -
             assert await cluster.scheduler.query(lambda driver: driver.machine.cluster.pod(uid)) is not None
 
 
+async def test_it_holds_a_pod_that_gets_an_ephemeral_container(tmp_path: Path) -> None:
+    debugger = {"spec": {"ephemeralContainers": [{"name": "debugger", "image": "busybox"}]}}
+    async with origin() as real:
+        for name in ("before", "after"):
+            await real.cluster.store.create(pod(name))
+            await until(lambda name=name: runs(real.cluster, name))
+        await real.cluster.store.patch("Pod", "default", "before", debugger, subresource="ephemeralcontainers")
+        async with mirror_of(tmp_path, real) as (cluster, _):
+            assert await same(real.cluster, cluster)
+            await real.cluster.store.patch("Pod", "default", "after", debugger, subresource="ephemeralcontainers")
+            await until(lambda: same(real.cluster, cluster))
+            held = await cluster.store.list("Pod")
+            assert [one.raw["spec"]["ephemeralContainers"][0]["name"] for one in held] == ["debugger"] * 2
+
+
 async def test_it_takes_no_writes_but_its_forks_do(tmp_path: Path) -> None:
     async with origin() as real, mirror_of(tmp_path, real) as (cluster, _):
         with pytest.raises(Mirrored, match=f"mirrored from {real.url} can only be changed there"):

@@ -129,7 +129,7 @@ class Creation:
             accepted("Pod", name, {**raw, "metadata": meta})
         if not restore and type(meta.get("generation")) is int:
             del meta["generation"]  # the generation starts at 1, whatever the manifest contains
-        admitted = self._pods.admit(raw, meta, name)
+        admitted = self._pods.admit(raw, meta, name, restored=restore)
         for warning in admitted.warnings:
             self._admission.warn(warning)
         for field in SHARED_META:

@@ -163,12 +163,15 @@ class PodStrategy:
         self.remembered_without_amounts.clear()
         self.remembered_with_node_affinity.clear()
 
-    def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> InternedPod:
+    def admit(self, raw: Raw, meta: dict[str, Any], name: str, *, restored: bool = False) -> InternedPod:
         """Admit a new pod with this manifest. `meta` is the pod's metadata with its final name and namespace.
 
-        Raises Invalid and Forbidden.
+        A `restored` pod comes from another API server, so that it may have ephemeral containers. Raises Invalid and
+        Forbidden.
         """
         spec = raw.get("spec")
+        if restored and isinstance(spec, Mapping) and spec.get("ephemeralContainers"):
+            return self._admit(spec, meta, name, restored=True)
         if not is_dns_subdomain(name) or not _is_usual(meta) or has_claims_by_name(spec):
             return self._admit(spec, meta, name)  # raises an error that includes the faults of the spec
         annotations = meta.get("annotations")
@@ -263,7 +266,7 @@ class PodStrategy:
             self.remembered_with_node_affinity.add(key, found)
         return found
 
-    def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> InternedPod:
+    def _admit(self, spec: Any, meta: dict[str, Any], name: str, *, restored: bool = False) -> InternedPod:
         kind = BY_NAME["Pod"]
         clean, faults = default_and_validate_meta(meta, kind)
         done, mistyped = defaulted_pod_spec(spec)
@@ -284,7 +287,8 @@ class PodStrategy:
         faults += validate_pod_spec(admitted)
         validate_claims_by_name(name, admitted, faults)
         validate_tokens(admitted, faults)
-        validate_new_pod(admitted, faults)
+        if not restored:
+            validate_new_pod(admitted, faults)
         validate_profiles_match(noted, admitted, "spec", faults)
         if faults:
             raise Invalid("Pod", name, tuple(faults))
