@@ -136,14 +136,19 @@ _DESCHEDULING: Mapping[str, type | tuple[type, ...]] = {
     "expect": dict,
 }
 DESCHEDULER: Final = "descheduler/"
-OTHER_POOLS: Final = ("karpenter/", "cluster-autoscaler/")
+AUTOSCALER: Final = "cluster-autoscaler/"
+KARPENTER: Final = "karpenter/"
 
 
 def _record(raw: Any) -> GoldenRecord:
     if not isinstance(raw, dict):
         raise _NoRecord("a mapping is expected")
     family = str(raw.get("family"))
-    trace, descheduling, pools = family == "traces", family.startswith(DESCHEDULER), family.startswith(OTHER_POOLS)
+    trace, descheduling, pools = (
+        family == "traces",
+        family.startswith(DESCHEDULER),
+        family.startswith((AUTOSCALER, KARPENTER)),
+    )
     fact = "kind" in raw and raw["kind"] != "cycle"
     fields = _DESCHEDULING if descheduling else _POOLS if pools else _FACT if fact else _TRACE if trace else _CASE
     for name, wanted in fields.items():

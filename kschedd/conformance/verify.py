@@ -26,11 +26,13 @@ from kschedd.config.versions.kube_versions import (
     kube_version,
 )
 from kschedd.conformance import cases, facts, traces
+from kschedd.conformance.autoscaling import autoscaling_differences
 from kschedd.conformance.compare import differences
 from kschedd.conformance.descheduling import descheduling_differences
 from kschedd.conformance.records import (
+    AUTOSCALER,
     DESCHEDULER,
-    OTHER_POOLS,
+    KARPENTER,
     GoldenRecord,
     RecordError,
     UnsupportedRecord,
@@ -65,8 +67,10 @@ def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembe
 def _differences(record: GoldenRecord, version: KubernetesVersion, remembered: bool) -> Iterator[str]:
     if record.family.startswith(DESCHEDULER):
         return descheduling_differences(record)
-    if record.family.startswith(OTHER_POOLS):
-        raise UnsupportedRecord("kschedd does not support node pools")
+    if record.family.startswith(AUTOSCALER):
+        return autoscaling_differences(record)
+    if record.family.startswith(KARPENTER):
+        raise UnsupportedRecord("kschedd does not support Karpenter's node pools")
     if record.family == TRACES:
         return traces.trace_differences(record, version, remember=remembered)
     if record.evidence and record.raw["kind"] != facts.CYCLE:

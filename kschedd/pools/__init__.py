@@ -1,0 +1,1 @@
+"""Node pools: which nodes an autoscaler adds and removes, as functions of values."""
