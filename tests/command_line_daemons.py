@@ -39,7 +39,10 @@ def command_line_daemon(folder: Path, *flags: str, nodes: int = 1) -> Iterator[C
     behavior = "start=0s,finish-jobs=1s,terminate=1s"
     daemon.kschedd("run", "--detach", "--http", "127.0.0.1:0", "--pod-behavior", behavior, *flags)
     try:
-        daemon.kschedd("apply", "-f", "-", given="---\n".join(_node(f"n{number}") for number in range(1, nodes + 1)))
+        if nodes:
+            daemon.kschedd(
+                "apply", "-f", "-", given="---\n".join(_node(f"n{number}") for number in range(1, nodes + 1))
+            )
         yield daemon
     finally:
         daemon.kschedd("stop")

@@ -18,6 +18,7 @@ from kschedd.apiserver.codec.protobuf import ProtobufError, decode_protobuf
 from kschedd.apiserver.codec.status import StatusError, bad_request, without_hints
 
 _LONGEST_SUMMARY: Final = 30
+UNKNOWN_FORMAT: Final = "the body of the request was in an unknown format - accepted media types include: "
 _ACCEPTED: Final = f"{JSON}, {YAML}, {PROTOBUF}"
 _YAML: Final = (YAML, "text/yaml", "application/x-yaml")
 
@@ -51,8 +52,7 @@ def read_body(data: bytes, content_type: str, expected: str) -> Body:
         except ProtobufError as error:
             raise bad_request(str(error)) from None
     if media != JSON and media not in _YAML:
-        why = f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
-        raise StatusError(415, "UnsupportedMediaType", why)
+        raise StatusError(415, "UnsupportedMediaType", UNKNOWN_FORMAT + _ACCEPTED)
     if media == JSON:
         return read_json(data, expected)
     return _read_yaml(data, expected)

@@ -36,6 +36,7 @@ _CAUSES: Final = (
 )
 
 
+_WRONG_TYPE: Final = " in body must be of type "  # a value that the schema of a custom resource rejects
 _BAD_OPERATION: Final = "the server rejected our request due to an error in our request"
 _VERSION_NEEDED: Final = "Invalid value: 0: must be specified for an update"
 _HINT: Final = re.compile(r'; did you mean "[^"]*"\?')
@@ -89,6 +90,8 @@ def causes(faults: Sequence[FieldError]) -> list[dict[str, Any]]:
 
 
 def _cause(why: str) -> str:
+    if _WRONG_TYPE in why:
+        return "FieldValueTypeInvalid"
     return next((reason for start, reason in _CAUSES if why.startswith(start)), "FieldValueInvalid")
 
 

@@ -13,7 +13,15 @@ from kschedd.api.objects import Raw
 from kschedd.api.schemas.decoding import duplicate_field
 from kschedd.api.schemas.fields import FieldError, invalid, unsupported
 from kschedd.api.unsupported import grouped, ignored
-from kschedd.apiserver.codec.bodies import checked_kind, is_yaml, media_type, read_body, read_delete_options, read_json
+from kschedd.apiserver.codec.bodies import (
+    UNKNOWN_FORMAT,
+    checked_kind,
+    is_yaml,
+    media_type,
+    read_body,
+    read_delete_options,
+    read_json,
+)
 from kschedd.apiserver.codec.negotiation import Form, json_response, wanted_form
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success
 from kschedd.apiserver.handlers.options import reading_request
@@ -47,6 +55,7 @@ PATCHES: Final[Mapping[str, PatchType]] = {
 }
 
 APPLY: Final = "application/apply-patch+yaml"
+_CUSTOM_PATCHES: Final = ("application/json-patch+json", "application/merge-patch+json", APPLY)
 
 #: Kinds whose deletion returns the object.
 _ANSWERED_WITH_OBJECT: Final = frozenset(
@@ -232,7 +241,9 @@ async def read_patch(face: FaceServices, call: ApiCall) -> tuple[PatchBody, tupl
     patch_type = PATCHES.get(media_type(call.headers.get("content-type", "")))
     definition = call.target.resource.definition
     custom = definition is not None and rule_kind(definition) is None
-    if patch_type is None or (patch_type == "strategic" and custom):
+    if custom and patch_type in (None, "strategic"):
+        raise StatusError(415, "UnsupportedMediaType", UNKNOWN_FORMAT + ", ".join(_CUSTOM_PATCHES))
+    if patch_type is None:  # the routes of built-in kinds reject it
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     check_options(call)
     try:
