@@ -329,22 +329,20 @@ def _drop_from_template(new: Raw, old: Old | None, features: frozenset[str]) -> 
         new["spec"] = {**new["spec"], "template": {**template, "spec": kept}}
 
 
-def _drop_max_unavailable(new: Raw, old: Old) -> None:
-    """Drop the field of MaxUnavailableStatefulSet, which is disabled."""
-    before = (((old.get("spec") or {}).get("updateStrategy")) or {}).get("rollingUpdate") or {}
+def _stateful_set(new: Raw, old: Old | None, features: frozenset[str]) -> None:
+    """Drop the fields of disabled features; set the default of MaxUnavailableStatefulSet or drop its field."""
+    _drop_from_template(new, old, features)
     strategy = (new.get("spec") or {}).get("updateStrategy") or {}
-    rolling = strategy.get("rollingUpdate") or {}
-    if "maxUnavailable" in rolling and "maxUnavailable" not in before:
+    rolling = strategy.get("rollingUpdate")
+    if rolling is None:
+        return
+    before = ((((old or {}).get("spec") or {}).get("updateStrategy")) or {}).get("rollingUpdate") or {}
+    if "stateful_sets_replace_several" in features:
+        rolling = {"maxUnavailable": 1, **rolling}
+    elif "maxUnavailable" not in before:
         rolling = {name: value for name, value in rolling.items() if name != "maxUnavailable"}
+    if rolling != strategy["rollingUpdate"]:
         new["spec"] = {**new["spec"], "updateStrategy": {**strategy, "rollingUpdate": rolling}}
-
-
-def _create_stateful_set(new: Raw, at: str) -> None:
-    _drop_max_unavailable(new, {})
-
-
-def _update_stateful_set(new: Raw, old: Old) -> None:
-    _drop_max_unavailable(new, old)
 
 
 def _create_daemon_set(new: Raw, at: str) -> None:
@@ -464,7 +462,7 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "ReplicationController": _WORKLOAD,
     "ReplicaSet": attrs.evolve(_WORKLOAD, drop_status=drop_terminating_replicas),
     "Deployment": attrs.evolve(_WORKLOAD, status_keeps=("labels",), drop_status=drop_terminating_replicas),
-    "StatefulSet": attrs.evolve(_WORKLOAD, on_create=_create_stateful_set, on_update=_update_stateful_set),
+    "StatefulSet": attrs.evolve(_WORKLOAD, drop=_stateful_set),
     "DaemonSet": attrs.evolve(
         _WORKLOAD, on_create=_create_daemon_set, on_update=_update_daemon_set, on_status=_daemon_set_status
     ),

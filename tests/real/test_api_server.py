@@ -27,7 +27,6 @@ TOKEN = "conversation"
 KNOWN = {
     "definition": "a definition is accepted and established in the same request",
     "pod-changed": "from 1.37, the fields of a PodSpec have another order in the differences that a message shows",
-    "stateful-set": "from 1.37, maxUnavailable of a rolling update has a default",
     "stateful-set-changed": "from 1.37, each immutable field has an error of its own",
 }
 _LONGEST_S = 120

@@ -289,6 +289,14 @@ class Rules:
         "scheduler", "1.37", "a nominated pod is not tried on the next best node of a batch first"
     )
 
+    # -- controllers
+    stateful_sets_replace_several: bool = rule(
+        "StatefulSet controller",
+        "1.37",
+        "a rolling update replaces as many pods at a time as maxUnavailable allows",
+        gates=("MaxUnavailableStatefulSet",),
+    )
+
     # -- ties
     ties_in_order: bool = rule(
         "scheduler",

@@ -1,9 +1,8 @@
 """The StatefulSet controller: manages pods with stable names, their claims, and the revisions of their template.
 
-`stateful_order` computes the next step; `stateful_pods` creates the manifests of pods and claims. maxUnavailable of a
-rolling update requires the feature gate MaxUnavailableStatefulSet, which is off in 1.34. Source: Kubernetes v1.34,
+`stateful_order` computes the next step; `stateful_pods` creates the manifests of pods and claims. The rule
+`stateful_sets_replace_several` decides whether maxUnavailable of a rolling update applies. Source: Kubernetes v1.34,
 controller/statefulset (stateful_set.go, stateful_set_control.go).
-
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,8 +58,7 @@ class StatefulSets(InSteps):
     name: Final = "statefulsets"
     kinds: Final = frozenset(("StatefulSet", "ControllerRevision", "Pod", CLAIM))
 
-    def __init__(self, *, max_unavailable_gate: bool = False, detailed_events: bool = False) -> None:
-        self._max_unavailable_gate = max_unavailable_gate
+    def __init__(self, *, detailed_events: bool = False) -> None:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
         self._events = EventRecorder("statefulset-controller", detailed=detailed_events)
@@ -136,7 +134,7 @@ class StatefulSets(InSteps):
                 pods,
                 revisions.update.name,
                 partial(stateful_pods.is_blocked_by_claim, workload, find=find) if pods.terms.claims else _never,
-                max_unavailable_gate=self._max_unavailable_gate,
+                max_unavailable_gate="stateful_sets_replace_several" in view.features,
             )
             updating = step.updating
             writes += yield from self._claims_and_labels(workload, pods, step, find)

@@ -1,11 +1,15 @@
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.config.versions.kube_versions import kube_version
 from kschedd.controllers.storage.protection import StorageProtection
 from kschedd.controllers.workloads.statefulsets import StatefulSets
+from kschedd.scenarios.commands import ScenarioCluster
 from tests.controllers.workloads.clusters import WorkloadCluster
 from tests.store.manifests import workload
 
@@ -359,3 +363,21 @@ def test_a_pod_that_its_kubelet_refuses_again_and_again_is_replaced_ever_less_of
             seen.setdefault(pod.uid, cluster.clock.now - start)
     # The first replacement is created in the same round as the first pod, so it is not seen here.
     assert list(seen.values()) == [0, 1, 3, 7, 15, 31]
+
+
+@pytest.mark.parametrize(("version", "stored", "terminating"), [("1.36", None, 1), ("1.37", 2, 2)])
+def test_the_release_decides_whether_a_rolling_update_replaces_several_pods(
+    version: str, stored: int | None, terminating: int, tmp_path: Path
+) -> None:
+    cluster = ScenarioCluster(tmp_path, version=kube_version(version))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "9"}}}
+    raw = workload("StatefulSet", replicas=4, serviceName="web")
+    raw["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    cluster.do("apply", json.dumps({"apiVersion": "v1", "kind": "List", "items": [node, raw]}))
+    cluster.do("rest", "")
+    name = raw["metadata"]["name"]
+    found = json.loads(cluster.do(f"get statefulset {name} -o json", ""))
+    assert found["spec"]["updateStrategy"]["rollingUpdate"].get("maxUnavailable") == stored
+    container = raw["spec"]["template"]["spec"]["containers"][0]["name"]
+    cluster.do(f"set image statefulset/{name} {container}=other", "")
+    assert cluster.do("get pods --no-headers", "").count("Terminating") == terminating
