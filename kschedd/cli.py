@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed the pipe, as `head` does.
+        # the reader, such as `head`, has closed the pipe
         _drop(sys.stdout)
         return FAILED
     except OSError as error:
@@ -114,7 +114,7 @@ def _set_encoding() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Reopen standard streams that the caller closed, on a descriptor that fails as a closed one does.
+    """Reopen standard streams that the caller closed, on a descriptor whose use fails like that of a closed one.
 
     Otherwise the next opened file would get the number of the closed descriptor, and output would be written to that
     file. Standard error is opened on /dev/null instead: an error message without a reader is not a failure.

@@ -4,15 +4,15 @@ The collector runs rarely, because this program rarely creates reference cycles.
 
 A collection of young objects takes about 0.3 us per object, but it also traverses everything to which they refer. A
 collection after a new copy of a map of 50,000 pods takes 10 ms or more, twice, and stops all threads during this time.
-Such copies are therefore made while collection is postponed. Afterwards, these copies are old objects, which only a
+Large copies are therefore made while collection is postponed. Afterwards, these copies are old objects, which only a
 full collection traverses.
 
-A full collection takes 0.5 us per object: 100 ms or more in a large cluster. A program that ends soon rarely needs one.
-A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one collection. The daemon
-traverses all objects only if many were created since the last full collection, and if the collection takes less than
-0.2 % of the elapsed time, or 2 % of the idle time. A full collection frees long-lived reference cycles. Long-lived
-cycles are rare: requests and pods create none, and a discarded fork is taken apart. If a collection of young objects
-finds hardly any garbage, the next young objects are excluded without being traversed.
+A full collection takes 0.5 us per object: 100 ms or more in a large cluster. A program that ends soon rarely needs a
+full collection. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one
+collection. The daemon traverses all objects only if many were created since the last full collection, and if the
+collection takes less than 0.2 % of the elapsed time, or 2 % of the idle time. A full collection frees long-lived
+reference cycles. Long-lived cycles are rare: requests and pods create none, and a discarded fork is taken apart. If a
+collection of young objects finds hardly any garbage, the next young objects are excluded without being traversed.
 """
 
 import gc

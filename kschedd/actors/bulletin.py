@@ -24,7 +24,7 @@ class Bulletin:
             event.set()
 
     async def wait_past(self, number: int) -> int:
-        """Wait until the current number differs from `number`; return it."""
+        """Wait until the current number differs from `number`; return the current number."""
         await trio.lowlevel.checkpoint()
         while self.number == number:
             await self._event.wait()

@@ -4,7 +4,7 @@ Receives: notifications from its watch, and its own timer. Sends: one request to
 controller reads the objects and its writes are executed, without other writes in between. A controller therefore never
 acts on outdated state. The events of its own writes arrive in the next turn. Between two writes or two steps of
 reading, other tasks run on the event loop. If a turn takes long, a pause follows. The next turn then finds more changes
-and processes them together. In virtual time there is no pause, because the time could not advance during it.
+and processes them together. In virtual time there is no pause, because virtual time does not advance during a pause.
 
 Owns: its Controller. Ends: when the store closes the watch. Fails: the controller handles rejected writes. Any other
 exception is a fault of an object; it is recorded, and the object is retried later. If the journal cannot persist a

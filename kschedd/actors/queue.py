@@ -82,7 +82,8 @@ class Popped:
 class QueueActor:
     """The actor of the scheduling queue.
 
-    `queue_config` is the queue's configuration. The scheduling driver creates it, because the driver has the plugins.
+    `queue_config` is the queue's configuration. The scheduling driver creates this configuration, because the
+    driver contains the plugins.
     """
 
     queue_config: Reconfigured

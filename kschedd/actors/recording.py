@@ -178,7 +178,7 @@ class RunRecording:
 
 
 def _hold(owner: QueueActor) -> Callable[[], None]:
-    """Stop popping pods; return a function that resumes it."""
+    """Stop popping pods; return a function that resumes popping."""
     owner.held = True
 
     def go_on() -> None:

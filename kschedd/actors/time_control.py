@@ -50,7 +50,7 @@ class TimeControl:
     clock: Clock
     going_on: Callable[[], Awaitable[bool]]
     stops: Callable[[], Awaitable[int]]
-    moved: Callable[[], None]  # called after each move, before tasks react to it
+    moved: Callable[[], None]  # callback after each advance of the time, before tasks observe the new time
     _turn: trio.Lock = attrs.field(factory=trio.Lock)
 
     async def set_speed(self, speed: float) -> None:

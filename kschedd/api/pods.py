@@ -541,7 +541,7 @@ class Pod(Object):
 
     @property
     def _shared_status(self) -> Raw | None:
-        """The status, which no caller may return; read-only pods do not copy it."""
+        """The status without a copy; callers must not return it to others."""
         return self.raw.get("status")
 
     @property

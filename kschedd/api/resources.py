@@ -1,7 +1,7 @@
 """Resource requests of a pod: the total of its containers, init containers, sidecars, pod-level resources and overhead.
 
-During a resize, the resources reported in the pod's status are included. The Kubernetes version determines how
-(`ResizeRules`).
+During a resize, the resources reported in the pod's status are included. `ResizeRules` defines, for each Kubernetes
+version, how these resources are included.
 
 Source: Kubernetes v1.34, v1.36 and v1.37, component-helpers/resource/helpers.go (PodRequests) and
 scheduler/framework/types.go. Sums are exact and rounded up once, because upstream adds quantities, not integers. A sum
@@ -123,7 +123,7 @@ def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, s
 
 
 def _aggregate(spec: Raw, requests_of: Callable[[Raw, bool], dict[str, _N]]) -> dict[str, _N]:
-    """Return the total of the containers, or the requests of an init container if these are higher.
+    """Return the total requests of the containers, or the requests of an init container if they are higher.
 
     `requests_of` is called with a container, and with True if the container runs as long as the pod.
     """
@@ -160,7 +160,7 @@ def _in_force(container: Raw, resize: _Resize) -> Raw | None:
 
 
 def _requests(container: Raw, resize: _Resize) -> Raw | None:
-    """Return a container's requests; None if they are infeasible."""
+    """Return a container's requests; None if the node reports that the requests are infeasible."""
     requests: Raw | None = (container.get("resources") or _NOTHING).get("requests")
     return None if resize.infeasible else requests
 
@@ -253,7 +253,7 @@ def pod_fit_score_requests(spec: Raw) -> Resources:
 def states_cpu_and_memory(spec: Raw) -> bool:
     """Return whether all containers request cpu and memory, and the pod has no pod-level resources.
 
-    Then no default request applies, and the three totals of this module are equal.
+    For such a pod no default request applies, and the three totals of this module are equal.
     """
     if spec.get("resources"):
         return False
@@ -266,7 +266,7 @@ def states_cpu_and_memory(spec: Raw) -> bool:
 
 
 def resizes(spec: Raw, status: Raw | None) -> bool:
-    """Return whether the status reports resources that differ from the spec's requests; both are then included.
+    """Return whether the status reports resources that differ from the spec's requests, so that both count.
 
     A kubelet reports the resources of each container; they usually equal the requested resources.
     """

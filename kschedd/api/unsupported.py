@@ -56,7 +56,7 @@ def unsupported(raw: Raw, *, jobs_finish: bool = False) -> list[Unsupported]:
 
 
 def ignored(raw: Raw) -> list[Unsupported]:
-    """Return the features that have no effect whatever other clients of the daemon do.
+    """Return the features that never have an effect, regardless of other clients of the daemon.
 
     A client of the REST API may be the controller of a custom resource.
     """

@@ -146,7 +146,7 @@ class ApiFace:
             return refused(refusal)
 
     def admits(self, request: HttpRequest, peer: Peer) -> str | None:
-        """Return the user name of a request; None if its headers are enough to reject it."""
+        """Return the user name of a request; None if the request is rejected because of its headers."""
         try:
             _, _, user = self._identified(request, peer)
         except StatusError:

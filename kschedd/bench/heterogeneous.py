@@ -208,7 +208,7 @@ def _pod_affinity(draw: PodDraw) -> Raw:
     return {}
 
 
-# The functions below have few distinct results: each is built once and shared by all pods that use it.
+# The functions below have few distinct results, so each result is cached and shared by all pods that use it.
 @cache
 def _app(k: int) -> Raw:
     return {"app": f"app-{k}"}

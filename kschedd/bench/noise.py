@@ -2,13 +2,13 @@
 
 Two samples of runs are compared by the exact Mann-Whitney test, which counts arrangements of their ranks. The test
 computes how often a split at least as uneven would occur if both samples had the same distribution, and assumes nothing
-about that distribution. This choice of test matters because load on the machine makes single runs much slower, but none
-much faster. If many rows are compared together, some of them look uneven by chance: Holm's correction keeps the
+about that distribution. A test of ranks is appropriate, because load on the machine makes single runs much slower, but
+no run much faster. If many rows are compared, some rows seem to differ by chance: Holm's correction keeps the
 probability that any row is wrongly called different below `ALPHA`. The size of a difference is the ratio of medians,
 with a 95 % bootstrap interval.
 
 The runs cannot show influences that differ between two days (temperature, other load, kernels). Only interleaved runs
-compensate for these.
+compensate for slow changes of the machine's speed.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def verdicts(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[R
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
     """Return the two-sided p-value of the exact test.
 
-    Equal values count half for each side, which favors the verdict `noise`.
+    A pair of equal values counts half for each sample, which makes the verdict `noise` more likely.
     """
     n, m = len(first), len(second)
     if not n or not m:

@@ -1,9 +1,9 @@
 """Lazy sequences of manifests, which are built on access.
 
 As plain dicts, 100,000 nodes or a million pods would take gigabytes. A Series stores only its length and a function
-that builds element i. Iterating twice builds the elements twice; they are equal dicts. Parts that elements have in
-common (a whole pod spec, a resources dict) are one object in all elements. Many elements therefore need little memory,
-and comparing identities is a cheap first test of equality. Manifests must not be modified.
+that builds element i. Iterating twice builds equal elements twice. Equal parts of elements (a whole
+pod spec, a resources dict) are the same Python object in all elements. Many elements therefore need little memory, and
+comparing identities is a cheap first test of equality. Manifests must not be modified.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,10 @@ Raw = dict[str, Any]
 
 
 class Series(Sequence[Raw]):
-    """A sequence of `length` manifests. `at(i)` builds one; `walk()`, if given, builds all in order at lower cost."""
+    """A sequence of `length` manifests.
+
+    `at(i)` builds the manifest with this index; the optional `walk()` builds all manifests in order at lower cost.
+    """
 
     __slots__ = ("_at", "_length", "_walk")
 

@@ -46,7 +46,7 @@ class TopologyPairCounts:
     _having_least: int = 0
 
     def add(self, row: int, amount: int) -> None:
-        # Usually the row is not in `included` and is skipped.
+        # skip rows that are not in `included`, which is the most frequent case
         if (self.included is not None and not self.included.item(row)) or (number := self.column.ids.item(row)) < 0:
             return
         before = self.counts.item(number)
@@ -142,7 +142,8 @@ class DomainCounter:
         """Return the rows with a nonzero amount, with their amounts."""
         if len(self.by_row) * _DENSE < self.table.capacity:
             return self._listed()
-        # A column now takes no more memory than the sparse form, and is several times faster to read.
+        # use a full column, which now takes at most as much memory as the sparse form, and is several times faster to
+        # read
         column = self.rows()
         there = column.nonzero()[0]
         return there, column[there]

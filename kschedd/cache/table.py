@@ -313,7 +313,10 @@ class NodeTable:
         return self.names.copy(), self._free.copy()
 
     def lay_out(self, names: Sequence[str], free: Sequence[int]) -> None:
-        """Give a new table the row layout of another table (its `layout`). The nodes must then be added one by one."""
+        """Give a new table the row layout of another table (its `layout`).
+
+        If None is returned, the caller must add the nodes one by one.
+        """
         assert not self.row_of, "a new table is expected"
         while self.capacity < len(names):
             self._grow()

@@ -110,7 +110,7 @@ class Versions:
             self.at[part] = self.parts_at = self.now
 
     def touch_pods(self, row: int) -> None:
-        """Record that a pod was added to the row or removed from it."""
+        """Record that a pod was added to or removed from the row."""
         # `ChangeLog.add` is inlined, because this code runs for every scheduled pod.
         log = self.pods
         self.now = self.row_pods_at[row] = log.at = now = self.now + 1

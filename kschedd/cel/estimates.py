@@ -1,10 +1,11 @@
 """Estimated cost of an expression: an upper limit, from the largest sizes of the values that it reads.
 
-A value's size is its number of characters, bytes, items or entries. Sizes and costs are limited to those of 64 bits. A
-value of unknown size has the largest one, so its traversal exceeds every limit.
+A value's size is its number of characters, bytes, items or entries. Sizes and costs are limited to the largest unsigned
+integer of 64 bits. A value of unknown size is treated as having the largest size, so a traversal of the value exceeds
+every limit.
 
 Source: cel-go v0.29, checker/cost.go, ext/{lists,sets}.go; Kubernetes v1.37, apiserver/pkg/cel/library/cost.go.
-The global function `matches` costs 1, as up to 1.36.
+The global function `matches` costs 1, as in Kubernetes up to 1.36.
 """
 
 import math
@@ -64,7 +65,7 @@ class _Path:
     """The path of a value, which begins with a variable.
 
     Like upstream's paths it is a Go slice: a longer path may use the same memory and then overwrite the end of another
-    path. Some estimates depend on this.
+    path. Some estimates depend on this overwriting.
     """
 
     memory: list[str] = attrs.field(factory=list)
@@ -324,16 +325,16 @@ class _Estimate:
         return sum(costs) + _capped(most)
 
     def _costs(self, node: CallExpr, args: Sequence[Expr]) -> list[int]:
-        """Return the costs of the arguments. The receiver of a method is the last one that upstream looks at."""
+        """Return the costs of the arguments. The receiver of a method is estimated last, as in cel-go."""
         costs = [0] * len(args)
         places = list(range(len(args)))
         for place in (*places[1:], 0) if args and args[0] is node.target else places:
             costs[place] = self.cost(args[place])
-            self._size(args[place])  # stored at this time, because paths may change later
+            self._size(args[place])  # cache the size of the argument now, because later estimates may change its path
         return costs
 
     def _function(self, name: str, overload: Overload, args: Sequence[Expr], node: Expr) -> tuple[int, Size | None]:
-        """Return the cost of one overload without its arguments, and the size of the result if that is computed."""
+        """Return the cost of one overload without its arguments, and the size of the result (None: unknown here)."""
         of = overload.params[0].name if overload.params else ""
         found = self._of_list(name, overload, args) if name in _OF_LISTS else None
         if found is None and overload.member and args:

@@ -66,7 +66,7 @@ TableOf = Callable[[ClusterBackend, DaemonState], Mapping[str, Method]]
 
 @attrs.frozen(eq=False)
 class AtHand(Generic[S]):
-    """State that is read by a direct call, used in place of a reference to an actor."""
+    """A wrapper that reads state with a direct call, in place of a reference to an actor."""
 
     owned: S
 
@@ -172,8 +172,8 @@ class VirtualCluster(OwnersAtHand):
 
     `on_decision` is called with every attempt. `on_result` is called with the attempt's result before the result is
     applied. The cluster begins at `start_s` (seconds since the epoch). A cluster without `controlled` has no
-    controllers. With `served`, it has the controllers of a cluster that clients use (`embedded_controllers`). With
-    `resumed`, the cluster continues from that snapshot; the other parameters must then be absent.
+    controllers. With `served`, the cluster has the controllers of a cluster that clients use (`embedded_controllers`).
+    With `resumed`, the cluster continues from this snapshot, and the other parameters must be absent.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class VirtualCluster(OwnersAtHand):
         self.scheduler = AtHand(self.engine.driver)
         self.queue = AtHand(QueueAtHand(self.engine.loop.operations))
         self.log = AtHand(log)
-        engine = self.engine  # a reference to the engine only, because the cluster refers to the clock
+        engine = self.engine  # refer to the engine and not to the cluster, because the cluster refers to the clock
         self.clock = ClockAtHand(lambda: engine.now, engine.next_moment)
         self.time, self.stops = TimeAtHand(self.engine), StopsAtHand()
         self.journal: Path | None = None
@@ -229,7 +229,7 @@ class VirtualCluster(OwnersAtHand):
         return self.engine.snapshot()
 
     def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
-        return []  # no actor makes writes here
+        return []  # a cluster in virtual time has no actors, so no actor writes
 
     def recording(self) -> RecordingState | None:
         return None
@@ -241,7 +241,7 @@ class VirtualCluster(OwnersAtHand):
         )
 
     async def end_recording(self) -> Never:
-        raise RpcError("invalid", "nothing is being recorded here")
+        raise RpcError("invalid", "a cluster in virtual time is never recorded")
 
     async def faults(self) -> list[ObjectFault]:
         return list(self.engine.machine.faults.faults())
@@ -274,7 +274,7 @@ class VirtualDaemon:
 
         Raises RpcError.
         """
-        request_bytes(1, method, wire_params(args, named))  # also rejects parameters that cannot be encoded
+        request_bytes(1, method, wire_params(args, named))  # encoding also rejects parameters that cannot be sent
         return _as_sent(self.perform(method, *args, **named))
 
     @collection_postponed()

@@ -1,4 +1,4 @@
-"""`kschedd demo`: a temporary daemon with an example cluster of three zones. It shows each pod's node and the reason.
+"""`kschedd demo`: a temporary daemon with an example cluster of three zones.
 
 The demo starts a daemon as a child process on a socket in a temporary directory, runs ordinary verbs on it, and stops
 it at the end. On a terminal the demo opens the REPL before it stops the daemon.

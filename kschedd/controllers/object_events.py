@@ -101,7 +101,7 @@ class EventRecorder:
         if seen is None:
             event = _event(about, reason, told, at, self._component, self._host, warning=warning)
             if combined:
-                event["reportingComponent"] = ""  # client-go does not copy it
+                event["reportingComponent"] = ""  # client-go does not copy the reporting component
             event["metadata"] = {"name": self._name(about, now), "namespace": about.namespace or "default"}
             _keep(self._seen, known, Object.from_raw(event))
             return [Create(event)] if self._accepts(key, now) else []

@@ -1,7 +1,7 @@
 """Evaluation of CEL selectors for devices; compiled expressions and results per device are cached.
 
-Only this module of the package imports CEL, and only at the first evaluation. A cluster without
-devices never imports it.
+Only this module of the package imports CEL, and only at the first evaluation. A cluster without devices never imports
+this module.
 
 Source: Kubernetes v1.34, dynamic-resource-allocation/cel/compile.go (getAttributeValue, DeviceMatches), errors.go.
 Errors: SelectorFailure, with kube-scheduler's message, but without the name of the claim or class.
@@ -49,7 +49,7 @@ def selects(expression: str, device: Device, *, shares: bool = True) -> bool:
 def compile_error(expression: str, *, shares: bool = False) -> str | None:
     """Return the compile error of a new expression; None if it compiles.
 
-    With `shares`, the expression may use `allowMultipleAllocations`. Stored expressions may always use it.
+    With `shares`, the expression may use `allowMultipleAllocations`. Stored expressions may always use this function.
     """
     failure = _compiled(expression, shares)
     return str(failure) if isinstance(failure, SelectorFailure) else None

@@ -67,7 +67,7 @@ class Prepared:
 
     @property
     def count(self) -> int:
-        """The number of objects and manifests together."""
+        """The number of objects plus the number of manifests."""
         return len(self.objects) + len(self.manifests)
 
     @property

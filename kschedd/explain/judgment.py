@@ -191,7 +191,7 @@ class Judgment:
         return verdicts
 
     def _visiting(self) -> Rows:
-        """All rows in the order in which the next search would visit them."""
+        """All rows of the node table, in the order in which the next search would visit them."""
         order = self._table.order
         return np.roll(order, -(self._scheduler.start.index % len(order))) if len(order) else order
 

@@ -109,7 +109,7 @@ class _Explaining:
         return min_count(group) if self._machine.handle.rules.gang_scheduling else 0
 
     def _left_out(self, tried: TriedGroup) -> list[Pod]:
-        """Return the pods that were not tried because of an error."""
+        """Return the pods of the group that the run did not attempt, because an earlier pod had an error."""
         seen = {member.entry.uid for member in tried.members}
         waiting = self._groups.waiting_for_node(self._key)
         return [pod for pod in waiting if pod.uid not in seen and self._gate(pod) is None]
@@ -121,14 +121,14 @@ class _Explaining:
         for plugin in scheduler.profile.at(PRE_ENQUEUE):
             try:
                 status: Status | None = plugin.pre_enqueue(pod)
-            except Exception as fault:  # a plugin's exception ends here, not in the daemon
+            except Exception as fault:  # an exception of a plugin must not reach the daemon
                 status = error(fault_text(fault))
             if status is not None and status.code is not Code.SUCCESS:
                 return status.by(plugin.name)
         return None
 
     def _try(self) -> TriedGroup:
-        """Run the group's cycle in the present cluster."""
+        """Run the group's scheduling cycle in the present state of the cluster."""
         waiting = [pod for pod in self._groups.waiting_for_node(self._key) if self._gate(pod) is None]
         entries = order_of_members([self._entry(pod) for pod in waiting])
         counted = self._machine.handle.rules.gangs_counted

@@ -71,8 +71,8 @@ class IdleFor(Plugin, Protocol):
         * "pre_filter": `pre_filter` returns Skip and stores nothing in `state`, whatever the DeviceClasses are;
         * "filter": the filter passes every node;
         * "binding": `reserve`, `unreserve`, `permit`, `pre_bind` and `post_bind` do nothing and return None, and
-          `pre_bind_pre_flight` returns Skip. This must also hold for pods that are pinned to different nodes. This
-          attribute is read only from in-tree plugins.
+          `pre_bind_pre_flight` returns Skip. The result must also be valid for pods that are pinned to different nodes.
+          This attribute is read only from in-tree plugins.
         """
 
 

@@ -92,7 +92,7 @@ class GuardedCall:
     def give_up(self, limit_s: float) -> PluginTimeout:
         """Abandon the call at the limit, and return an error that names the plugin that was being called.
 
-        This plugin is not called again for the same pod until the abandoned call returns.
+        The plugin is not called again for the same pod until the abandoned call returns.
         """
         with self.lock:
             self.given_up = True
@@ -141,7 +141,7 @@ _this_thread = threading.local()
 def without_limits() -> Iterator[None]:
     """Call plugins in this thread without a time limit, inside the context.
 
-    This is much faster, but a hanging plugin blocks the thread.
+    Calls without limits are much faster, but a hanging plugin blocks the thread.
     """
     _this_thread.call = GuardedCall(limited=False)
     try:

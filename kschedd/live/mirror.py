@@ -7,7 +7,7 @@ Ends: when it is cancelled.
 
 Fails: if the server cannot be reached, requests are retried after increasing pauses. If the server has discarded the
 history of a resource, the resource is listed again. A resource that the server does not serve, or that this client may
-not read, is omitted, which is logged. An object that cannot be stored is omitted as well.
+not read, is omitted, and a log message names it. An object that cannot be stored is omitted as well.
 
 Only the mirror may write to the store. All other clients may only read the data received so far.
 """
@@ -92,7 +92,10 @@ class MirrorActor:
     _back: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the server responds again after an error
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Copy all objects, and then receive changes. Raises LiveError if this fails before the mirror has started."""
+        """Copy all objects, and then receive changes.
+
+        Raises LiveError if copying fails before the mirror has started.
+        """
         await self._fill()
         release = self.server.release or await self._read_release()
         log.info("mirrored", server=self.server.url, resources=len(self._since), release=release, rules=self._rules)
@@ -162,7 +165,7 @@ class MirrorActor:
                 if not self._unreachable:
                     log.warning("unreachable", server=self.server.url, why=failure.why)
                 self._unreachable[resource] = failure.why
-                self._since[resource] = None  # the server may be another one, or may have an older state
+                self._since[resource] = None  # list again: the server may be another or have older data
             else:
                 pause = _FIRST_PAUSE_S
                 await trio.sleep_until(begun + pause)  # some servers end each watch immediately
@@ -175,7 +178,7 @@ class MirrorActor:
     async def _rest(self, pause: float) -> None:
         """Wait for `pause` seconds, or until the server responds again, but at least for the first pause.
 
-        The minimum is needed for a server that responds and then fails repeatedly.
+        The minimum pause limits the requests to a server that repeatedly responds and then fails.
         """
         back = self._back
         await trio.sleep(_FIRST_PAUSE_S * random.uniform(0.5, 1.5))
@@ -261,7 +264,7 @@ class MirrorActor:
 async def mirroring(server: ApiServer, cluster: LiveCluster, own: frozenset[str] = frozenset()) -> MirrorActor:
     """Return a mirror that is ready to run.
 
-    From then on, only the mirror changes the cluster; no pods are scheduled yet.
+    After this call, only the mirror changes the cluster; pods are not scheduled yet.
     """
     await cluster.store.do(lambda store: store.refuse_writes(Mirrored(server.url)))
     await cluster.queue.query(_hand_out_nothing)

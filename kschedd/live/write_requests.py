@@ -56,7 +56,7 @@ def key_written(write: Write) -> Key:
 
 
 def made_from(write: Write) -> str:
-    """Return the local version that the object must have, or ""."""
+    """Return the version in the mirror from which the write was computed, or "" if any version is allowed."""
     match write:
         case Update(raw) | Patch(patch=raw) if version := (raw.get("metadata") or {}).get("resourceVersion"):
             return str(version)

@@ -42,7 +42,7 @@ class SchedulerEvent:
 
 
 def event_of(entry: Happened) -> SchedulerEvent | None:
-    """Return the event that users see for this entry; None if they see none."""
+    """Return the event that `kubectl get events` shows for this log entry; None if there is no such event."""
     namespace, _, name = entry.pod.partition("/")
     if isinstance(entry, PodBound):
         message = f"Successfully assigned {entry.pod} to {entry.node}"
@@ -57,7 +57,7 @@ def event_of(entry: Happened) -> SchedulerEvent | None:
         return SchedulerEvent(
             entry.at_s, NORMAL, "Preempted", namespace, name, message, entry.uid, by.scheduler_name, by
         )
-    # the second case is a pod that has a node and only needs a resize
+    # no event if the pod found a node, or if it already had a node and only needed a resize
     if entry.node or (entry.attempted is not None and entry.attempted.node_name):
         return None
     scheduler = "" if entry.attempted is None else entry.attempted.scheduler_name
@@ -93,7 +93,7 @@ class EventSeries:
 
 
 EventKey = tuple[str, str, int]  # namespace, name and count of an Event object
-_Fields = tuple[Happened, float, int, int, int]  # the fields of an EventSeries, which takes longer to create
+_Fields = tuple[Happened, float, int, int, int]  # the fields of an EventSeries as a tuple, which is faster to create
 
 
 class SeriesByEvent:
@@ -111,7 +111,7 @@ class SeriesByEvent:
         return len(self._series)
 
     def note(self, entry: Happened) -> None:
-        """Count an entry for which users see an event."""
+        """Count a log entry for which `kubectl get events` shows an event."""
         key: tuple[object, ...]
         if isinstance(entry, PodBound):
             key = entry.pod, entry.node

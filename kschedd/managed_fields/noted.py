@@ -9,8 +9,8 @@ The entry of a new pod, and the entries of statuses that kubelets and controller
 * The entries of statuses own the status fields that no other field manager owns: kube-scheduler owns the condition
   PodScheduled and the nominated node, and the last writer owns all other fields.
 
-`resolved` returns all entries with their fields. It is called at a client's write, which stores the entries with these
-fields.
+`resolved` returns all entries with their fields. The function is called at a client's write, which stores the entries
+with these fields.
 """
 
 from collections.abc import Mapping, Sequence

@@ -24,7 +24,7 @@ class PendingEvictions:
         return preemptor in self._victims
 
     def begin(self, preemptor: str, victims: Iterable[str]) -> None:
-        """Record the victims of a preemptor, in place of those of an earlier attempt."""
+        """Record the victims of a preemptor, in place of the victims of its earlier attempt."""
         self.end(preemptor)
         for victim in victims:
             self._victims.setdefault(preemptor, set()).add(victim)

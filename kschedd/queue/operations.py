@@ -142,7 +142,7 @@ class Pop:
 
 @fast_frozen(eq=False)
 class PopOthersOfGroup:
-    """The pop of the other pods of a popped pod's PodGroup.
+    """The operation that pops the other pods of a popped pod's PodGroup.
 
     Returns the popped pods (`SchedulingQueue.pop_others_of_group`).
     """
@@ -152,7 +152,10 @@ class PopOthersOfGroup:
 
 @fast_frozen(eq=False)
 class FlushBackoff:
-    """The move of at most `most` pods whose backoff has expired. Returns the pods that became active."""
+    """The operation that activates at most `most` pods whose backoff has expired.
+
+    Returns the pods that became active.
+    """
 
     most: int | None = None
 
@@ -253,8 +256,8 @@ class QueueOperations:
     def evicting(self, uid: str) -> bool:
         """Return whether a pod or PodGroup waits for the eviction of its victims.
 
-        It is being requeued after the attempt that selected them, or some of them still exist. Other events must not
-        make the pod or PodGroup active; the deletion of the victims will.
+        The preemptor is being requeued after the attempt that selected the victims, or some victims still exist. Other
+        events must not make the pod or PodGroup active; the deletion of the victims will.
         """
         return uid == self._evicting or uid in self.queue.evictions
 

@@ -22,7 +22,7 @@ Groups = Mapping[Any, Mapping[Any, Mapping[str, QueuedPod]]]
 
 @attrs.frozen(eq=False)
 class EntryStates:
-    """The fields of some entries at one time; the entries themselves serve as keys."""
+    """The values of the fields of some queue entries at one time."""
 
     entries: list[QueuedPod]
     fields: list[tuple[Any, ...]]

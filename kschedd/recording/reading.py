@@ -96,7 +96,7 @@ class RecordingFile:
     def _begin(self, mark: bytes, number: bytes) -> None:
         name = str(self.path)
         if mark != MARK or not number.strip().isdigit():
-            raise RecordingError(name, "is not a recording: `kschedd run --record FILE` makes one")
+            raise RecordingError(name, "is not a recording: `kschedd run --record FILE` writes a recording")
         if int(number) > FORMAT:
             why = f"is of format {int(number)}, which is newer than this kschedd, which reads {FORMAT}"
             raise RecordingError(name, f"{why}; replay it with the kschedd that recorded it, or a later one")
@@ -131,7 +131,7 @@ class RecordingFile:
         if there != number or length > MOST_BYTES or what not in (kind, END):
             self.broken = f"it is damaged at byte {at}"
             return None
-        if length > self._size - at - FRAME_BYTES:  # checked before memory is allocated for the body
+        if length > self._size - at - FRAME_BYTES:  # the length is checked before memory is allocated for the body
             self.broken = f"it is truncated at byte {at}"
             return None
         body = self._file.read(length)
@@ -171,7 +171,7 @@ def _notes(body: bytes) -> Iterator[Note]:
         body = inflating.unconsumed_tail
         for note in unpacker:
             if not isinstance(note, list) or not note or type(note[0]) is not int:
-                raise ValueError("a note is a list that begins with its kind")
+                raise ValueError("a note must be a list whose first element is its kind")
             yield tuple(note)
     if not inflating.eof:
-        raise ValueError("it is compressed, and not to its end")
+        raise ValueError("a compressed frame ends too early")

@@ -147,7 +147,7 @@ def _off(fields: _Fields, features: frozenset[str], used: Collection[str]) -> li
 
 
 def drop_disabled_device_fields(new: Raw, old: Old | None, features: frozenset[str] = NO_FEATURES) -> None:
-    """Drop fields of disabled features from an object of resource.k8s.io. It modifies `new`, which is already a copy.
+    """Drop fields of disabled features from an object of resource.k8s.io. `new` is modified; it is already a copy.
 
     `features` are the enabled features among partitionable_devices, device_taints, binding_conditions,
     consumable_capacity and extended_resources.

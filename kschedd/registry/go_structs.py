@@ -27,8 +27,8 @@ from kschedd.api.schemas.schema import (
     type_named,
 )
 
-# The fields of each type, with their types. `''`, `0` and `null` are leaves with this value if absent, `*T` is
-# a pointer, and `[T]` is a list.
+# The fields of each type, with their types. A type `''`, `0` or `null` is a scalar with this default value, `*T` is a
+# pointer, and `[T]` is a list.
 _STRUCTS: Final[Mapping[str, Mapping[str, str]]] = {
     name: dict(field.split(":") for field in fields.split())
     for name, fields in {

@@ -105,7 +105,7 @@ class ReportCollector:
         self.longest: list[tuple[float, int, Decision]] = []
         self.sampled: list[Decision] = []
         self.scores = ScoreSums()
-        self.unscored: dict[str, None] = {}  # out-of-tree plugins that score; their scores are not computed again
+        self.unscored: dict[str, None] = {}  # names of out-of-tree Score plugins, whose scores the report omits
         self._stamp = -1
         self._named: dict[int, str] = {}  # node by row
         self._attempts = 0

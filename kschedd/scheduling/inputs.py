@@ -212,7 +212,7 @@ class ChangeConfig:
 
 @fast_frozen(eq=False)
 class UndoConfigChange:
-    """The return to the configuration before the latest change. Returns that change. Raises NothingToUndo."""
+    """The undoing of the latest change of the configuration. Returns that change. Raises NothingToUndo."""
 
 
 Input = (

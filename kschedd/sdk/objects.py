@@ -92,7 +92,8 @@ def pod(
 def deployment(name: str, replicas: int = 1, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
     """Return a Deployment of pods with one container.
 
-    `pods`: `cpu`, `memory`, `labels`, `annotations`, `resources` and `spec`: the arguments of `pod`, for each pod.
+    `pods`: `cpu`, `memory`, `labels`, `annotations`, `resources` and `spec` have the same meaning for each pod as in
+    `pod`.
     """
     return _workload("apps/v1", "Deployment", name, namespace, pods, {"replicas": replicas})
 
@@ -100,13 +101,13 @@ def deployment(name: str, replicas: int = 1, *, namespace: str = "default", **po
 def statefulset(name: str, replicas: int = 1, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
     """Return a StatefulSet of pods with one container and no volumes.
 
-    `pods`: the arguments of `pod`, as for `deployment`.
+    `pods`: keyword arguments of `pod`, which apply to each pod.
     """
     return _workload("apps/v1", "StatefulSet", name, namespace, pods, {"replicas": replicas, "serviceName": name})
 
 
 def daemonset(name: str, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
-    """Return a DaemonSet of pods with one container. `pods`: the arguments of `pod`, as for `deployment`."""
+    """Return a DaemonSet of pods with one container. `pods`: keyword arguments of `pod`, which apply to each pod."""
     return _workload("apps/v1", "DaemonSet", name, namespace, pods, {})
 
 
@@ -123,7 +124,7 @@ def job(
 
     `completions`: the number of pods that must succeed. `parallelism`: the maximum number of pods that run at the same
     time; None: all pods. `run_seconds`: the virtual time in seconds after which a container ends; None: it never ends.
-    `pods`: the arguments of `pod`, as for `deployment`.
+    `pods`: keyword arguments of `pod`, which apply to each pod.
     """
     if run_seconds is not None:
         pods["annotations"] = {**(pods.get("annotations") or {}), "kschedd.io/run-seconds": f"{run_seconds:g}"}

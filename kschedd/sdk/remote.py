@@ -67,7 +67,7 @@ class RemoteCluster(ClusterHandle):
 
     def _next_moment(self) -> float | None:
         if not self.fork_name:
-            self._move(seconds=0.0)  # the tasks of the daemon first finish the work that is due now
+            self._move(seconds=0.0)  # wait until the daemon has finished all work that is due now
         found: float | None = self.call("time.get")["next_s"]
         return found
 

@@ -69,7 +69,7 @@ _TIMES_EACH = 20
 class LivelockError(KscheddError):
     """The error if pods requeue each other endlessly while virtual time is constant.
 
-    Only out-of-tree plugins cause it.
+    Only out-of-tree plugins cause a livelock.
     """
 
     elapsed_s: float
@@ -138,8 +138,8 @@ class Engine:
     """A whole cluster in virtual time.
 
     `on_decision` is called with every attempt. `on_happened` is called with every entry of the log except queue moves;
-    `recorder` is called with these. `on_result` is called with the result of every attempt before it takes effect.
-    `observe` adds an observer that receives all of these calls.
+    `recorder` is called with queue moves. `on_result` is called with the result of every attempt before it takes
+    effect. `observe` adds an observer with the same methods.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class Engine:
         self.queue = self.loop.queue
         self.auditor = _auditor_of(self.queue, self.driver) if audit else None
         if resumed is not None:
-            self.loop.apply_effects()  # effects of binding cycles that continue
+            self.loop.apply_effects()  # apply the effects of binding cycles that have continued
             reconciled(self.driver, self.queue, self.now_ns)
             if self.driver.debugger.reentry is not None:
                 repeated = self.loop.pop()
@@ -332,9 +332,9 @@ class Engine:
     ) -> bool:
         """Advance until only periodic retries of unschedulable pods and times of CronJobs remain.
 
-        Retrying these pods at present would fail again. `cron_jobs`: process the times of CronJobs as well. Returns
-        False if the work takes more than `limit_s` virtual seconds. `check` is called between two points in virtual
-        time, and after each decision.
+        Unschedulable pods are not retried, because an attempt in the same state of the cluster would fail again.
+        `cron_jobs`: process the times of CronJobs as well. Returns False if the work takes more than `limit_s` virtual
+        seconds. `check` is called between two points in virtual time, and after each decision.
         """
         end = self.now_s + limit_s
         self.run_until_idle(check)
@@ -408,7 +408,7 @@ class Engine:
         at = 0
         while at < len(events):
             many = 0
-            if not self.queue.heeds_events:  # events can then matter only for pending pods
+            if not self.queue.heeds_events:  # the queue currently ignores events about other objects than pending pods
                 many = sum(1 for _ in takewhile(_leaves_none_pending, islice(events, at, None)))
             self.loop.observe_all(events[at : at + max(1, many)])
             at += max(1, many)

@@ -1,4 +1,4 @@
-"""Assume caches for claims and volumes: objects as the scheduler will write them, before the API server confirms it.
+"""Assume caches for claims and volumes: the objects that the scheduler writes, before the API server confirms them.
 
 `get` returns the assumed object, otherwise the object in the scheduler cache. An assumption ends when it is restored,
 when the object is deleted, or when a newer version arrives, because the API server's version always wins. Volumes are

@@ -1,8 +1,8 @@
 """Calls of webhooks and long evaluations of policies as values, and their answers.
 
-The store never waits. A write that needs the answer of a webhook raises WebhooksNeeded with the calls. Its caller rolls
-the write back, makes the calls without blocking, and repeats the write with the answers. The evaluation of a policy
-that costs more than `EVALUATED_AT_ONCE` is such a call as well.
+The store never waits. A write that needs the answer of a webhook raises WebhooksNeeded with the calls. The caller of
+the write rolls the write back, makes the calls without blocking, and repeats the write with the answers. The evaluation
+of a policy that costs more than `EVALUATED_AT_ONCE` is treated like a call of a webhook.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class WebhookCall:
     webhook: str
     url: str  # URL for messages, without the query
     address: str  # host and port to connect to
-    host: str  # for TLS and the Host header
+    host: str  # host name for TLS and the Host header
     path: str
     ca: str  # PEM; "" for the authorities of this machine
     timeout_s: int
@@ -71,7 +71,10 @@ class EvaluationResult:
 
 @attrs.frozen(eq=False)
 class LongEvaluation:
-    """The evaluation of expressions that cost more than the allowance. `work` depends only on its own values."""
+    """The evaluation of expressions that cost more than the allowance.
+
+    `work` must depend only on values that it contains.
+    """
 
     key: str
     work: Callable[[], Any]
@@ -80,14 +83,14 @@ class LongEvaluation:
         """Evaluate the expressions, in any thread."""
         try:
             return EvaluationResult(self.work())
-        except Exception as failure:  # raised again in the repeated write
+        except Exception as failure:  # the repeated write raises this exception
             return EvaluationResult(failure=failure)
 
 
 class WebhooksNeeded(BaseException):
     """A write needs the answers of these calls.
 
-    Not an Exception, so that no code takes it for the failure of the write.
+    Not a subclass of Exception, so that no handler treats it as a failure of the write.
     """
 
     def __init__(self, calls: "Sequence[WebhookCall | LongEvaluation]") -> None:
@@ -112,7 +115,7 @@ class WebhookAnswers:
         self._evaluated[evaluation.key] = result
 
     def evaluated(self, what: Sequence[str], names: Mapping[str, Any], work: Callable[[], T]) -> T:
-        """Return the result of `work`, which evaluates the expressions `what` for these variables.
+        """Return the result of `work`, the evaluation of the expressions `what` with these variables.
 
         Raises the exceptions of `work`, and WebhooksNeeded if the expressions cost more than the allowance.
         """
@@ -138,7 +141,7 @@ class WebhookAnswers:
         self._known[call.key] = answer
 
     def of(self, calls: Sequence[WebhookCall]) -> list[WebhookAnswer]:
-        """Return the answers. Raises WebhooksNeeded if some are not known."""
+        """Return the answers. Raises WebhooksNeeded if answers are missing."""
         if missing := [call for call in calls if call.key not in self._known]:
             raise WebhooksNeeded(missing)
         return [self._known[call.key] for call in calls]

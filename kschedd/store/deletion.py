@@ -109,7 +109,7 @@ def begin_deletion(obj: Object, requested: int | None, propagation: Propagation,
         if requested is None and before > 0 and not (isinstance(obj, Pod) and obj.finished):
             grace = before
         if grace < before:
-            # Both grace periods begin at the start of the deletion.
+            # the old and the new grace period begin at the start of the deletion
             began = seconds(meta["deletionTimestamp"]) - duration_s(before)
             meta["deletionTimestamp"] = stamp(max(now, began) if grace == 0 else began + duration_s(grace))
             meta["deletionGracePeriodSeconds"] = grace

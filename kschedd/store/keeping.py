@@ -188,7 +188,10 @@ class KeptStore(StoreReader):
         return adopted
 
     def _charge(self, charges: Iterable[Charge]) -> None:
-        """Write the new usage of the quotas. This is the last step that can reject the write."""
+        """Write the new usage of the quotas.
+
+        Writing the usage is the last step that can reject the write of an object.
+        """
         for quota, used in charges:
             self._write(quota, {**quota.raw, "status": {**quota.status, "used": used}})
 

@@ -120,7 +120,10 @@ class StoreReader:
         return self._objects.space(kind, namespace)
 
     def present_in(self, kind: str, namespace: str) -> bool:
-        """Return whether objects of a kind exist, or have existed, in a namespace. This is called for each new pod."""
+        """Return whether objects of a kind exist, or have existed, in a namespace.
+
+        This method is called for each new pod.
+        """
         return self._objects.present_in(kind, namespace)
 
     def kinds(self) -> Sequence[str]:

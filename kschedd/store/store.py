@@ -392,7 +392,8 @@ class Store(KeptStore):
     ) -> Object:
         """Delete an object, or mark it as deleting if the deletion takes time. Return its last state.
 
-        The garbage collector deletes its dependents. `uid` and `resource_version` are preconditions (None: any).
+        The garbage collector deletes the object's dependents. `uid` and `resource_version` are preconditions (None:
+        any).
         """
         old = self._objects.get(kind, namespace, name)
         check_grace_period(grace_period_s)

@@ -9,9 +9,9 @@
     metrics:     [placed, cpu_used_end]
     limits:      {time: 10m, memory: 4Gi}
 
-docs/RESEARCH.md describes every field. Paths are relative to the specification. Files are read once to compute their
-hash, which represents the content in the identity of a run. All errors are reported, each with its line, path and the
-allowed values.
+docs/RESEARCH.md describes every field. Paths are relative to the specification. The content of each file is hashed
+once, and the hash is part of the identity of a run. The reader reports all errors of a specification, each with its
+line, path and the allowed values.
 """
 
 import glob
@@ -70,7 +70,7 @@ class InputFile:
 class ClusterSpec:
     """The nodes: from a trace, from a generator, from manifests or from a dump.
 
-    `offering`: only nodes that have this resource.
+    `offering`: name of a resource; nodes without this resource are omitted.
     """
 
     nodes: InputFile | None = None
@@ -129,7 +129,7 @@ class RunOptions:
 
 @attrs.frozen(kw_only=True)
 class SweepSpec:
-    """A specification after it was read. All mappings are in the order of the text."""
+    """A parsed specification of a sweep. All mappings are in the order of the text."""
 
     source: str
     clusters: Mapping[str, ClusterSpec]
@@ -254,7 +254,7 @@ class _SpecReader:
         )
 
     def _workloads(self, fields: ConfigFields) -> dict[str, WorkloadSpec]:
-        """Return the workloads; if `pods` of one are several files, each file becomes a workload NAME/FILE."""
+        """Return the workloads; if a workload names several files of pods, each file becomes a workload NAME/FILE."""
         found: dict[str, WorkloadSpec] = {}
         for name, (made, files) in self._named(fields, "workloads", self._workload).items():
             several = {f"{name}/{Path(file.path).stem}": file for file in files} if len(files) > 1 else {}
@@ -345,7 +345,7 @@ class _SpecReader:
         return self._hashed(place, paths)[0]
 
     def _tables(self, place: ConfigValue | None) -> tuple[InputFile, ...]:
-        """Return the files for a name, a pattern or a list of these; each file once."""
+        """Return the files for a name, a pattern, or a list of names and patterns, without repetitions."""
         found: dict[InputFile, None] = {}
         for each, text in () if place is None else _texts(place):
             found |= dict.fromkeys(self._hashed(each, self._matching(text)))

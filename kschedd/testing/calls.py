@@ -1,6 +1,6 @@
 """Calls of a plugin's methods as the scheduler makes them, with rows or with single nodes, for tests of the plugin.
 
-The results of a filter, of a score and of their preparation are checked as in a scheduler: BadAnswer describes an
+The results of the plugin's methods are checked with the same checks as in a scheduler: BadAnswer describes an
 invalid result.
 """
 

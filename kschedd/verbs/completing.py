@@ -414,7 +414,7 @@ def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: s
 
 
 def _taints(plain: Sequence[str], names: CompletionNames) -> list[CompletionCandidate]:
-    """Complete nodes; after a tainted node, its taints to remove; after such a taint, further nodes with it."""
+    """Complete the words of `taint`: nodes, the taints of a given node to remove, and more nodes with such a taint."""
     removed = [word.removesuffix("-") for word in plain if word.endswith("-")]
     if removed:
         having = [node for node, taints in names.taints.items() if all(_is_of(word, taints) for word in removed)]

@@ -1,4 +1,4 @@
-"""Execution of lines: their commands one after the other, macros, pipes and files, and the REPL's own commands.
+"""Execution of lines with several commands, macros, pipes and files, and of the REPL's own commands.
 
 Owns: the macros, and the destination of output while a command runs. Verbs run in a worker thread and write through
 `write`. Uses: the daemon through the verbs of the session, and the terminal through functions passed to it. `interrupt`
@@ -54,13 +54,13 @@ class CommandRunner:
     _namespaces: Callable[[], Sequence[str]]
     _history: Callable[[], Sequence[str]]
     _may_page: bool = False
-    _dashboard: Callable[[], Awaitable[int]] | None = None  # None: there is no terminal to show it on
+    _dashboard: Callable[[], Awaitable[int]] | None = None  # function that shows the dashboard; None without a terminal
     macros: MacroBook = attrs.field(
         factory=lambda: MacroBook(frozenset({*BY_NAME, *GROUPS, *OWN, *ALIASES, "kschedd", "kubectl"}))
     )
     _sink: OutputSink | None = None
     _child: "subprocess.Popen[bytes] | None" = None  # the process of `! COMMAND`
-    tells: bool = False  # True if the definition of a macro is confirmed
+    tells: bool = False  # True if the REPL prints a confirmation when a macro is defined
     result: int = 0  # exit status of the first verb whose answer was "no", such as 1 of `diff`; 0: none
     _running: trio.CancelScope | None = None
     _announces: bool = True  # True if the cancellation of the running command must be reported
@@ -79,7 +79,7 @@ class CommandRunner:
         return self._terminal_style() if self._sink is None or isinstance(self._sink, PagedSink) else TerminalStyle()
 
     def interrupt(self, *, announced: bool = True) -> None:
-        """End the running command, and the reader of its output. `announced`: report it to the user."""
+        """End the running command, and the reader of its output. `announced`: report the interruption to the user."""
         if self._running is not None:
             self._announces = announced
             self._running.cancel()
@@ -331,7 +331,7 @@ class CommandRunner:
 
 
 def overview(columns: int = 0) -> str:
-    """Return the output of `help` for a terminal with so many columns (0: not a terminal)."""
+    """Return the output of `help` for a terminal with this number of columns (0: not a terminal)."""
     verbs = {verb.name: verb.summary for verb in VERBS if not verb.whole}
     more = (
         "`help COMMAND` describes a command, with examples. Verbs of `debug` and `fork` have short forms: step, next, "

@@ -5,8 +5,8 @@ always receives these messages without delay.
 
 Owns: the journal (a DurableLog); the actor awaits its calls one after the other. All waiting commits are written in one
 transaction, so a slower disk gets larger batches. When the journal exceeds its limit, it is compacted in slices between
-transactions, in a quarter of the actor's time. A write waits for at most one slice. The size of a slice is chosen so
-that this disk needs a few milliseconds for it. If the journal exceeds twice its limit, there are no pauses between
+transactions, in a quarter of the actor's time. A write waits for at most one slice. The size of a slice is adapted to
+the disk, so that a slice takes a few milliseconds. If the journal exceeds twice its limit, there are no pauses between
 slices.
 
 Ends: when the store closes its channel; the actor then closes the file.
@@ -175,7 +175,7 @@ class JournalActor:
         while True:
             with trio.move_on_after(math.inf if isinstance(failure, JournalDamaged) else pause):
                 async for _ in self._inbox:
-                    pass  # commits of an older term are dropped; the store currently rejects writes
+                    pass  # drop commits of an older term; the store rejects writes at this time
                 raise trio.EndOfChannel
             try:
                 await self._journal.repair()

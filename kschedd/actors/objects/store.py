@@ -53,7 +53,8 @@ _STEPS_S = 0.002  # seconds for which a request in steps is served before other 
 _MOST = 256  # requests per batch
 _KIND = attrgetter("new.kind")
 _LEASES = frozenset((LEASE,))
-# number of unread events after which a watcher is notified even if none concerns it, because the log must keep them
+# number of unread events after which a watcher is notified although no event concerns it, because the log must store
+# unread events
 _FAR_BEHIND = 1_000
 
 
@@ -161,7 +162,7 @@ class _Answer:
 
     version: int
     reply: Reply[Any]
-    again: Callable[[], None] | None  # computes the answer again; None if this is not allowed
+    again: Callable[[], None] | None  # computes the answer again; None if forbidden
 
 
 @attrs.define(eq=False)
@@ -176,7 +177,7 @@ class StoreActor:
     _inbox: trio.MemoryReceiveChannel[Message]
     _journal: "trio.MemorySendChannel[Commit] | None" = None
     _kept: "trio.MemoryReceiveChannel[Outcome] | None" = None
-    # in order of creation; a watch ends when its user drops it
+    # open watches in order of creation; a watch ends when its user deletes the last reference
     _watches: list[weakref.ref[Watch]] = attrs.field(factory=list, init=False)
     _ending: bool = attrs.field(default=False, init=False)
     _log: Cursor = attrs.field(init=False)  # without a journal: log position up to which watchers were notified

@@ -2,7 +2,7 @@
 
 kube-scheduler counts writes if they are asynchronous (gate SchedulerAsyncAPICalls), and preemptions if evictions are
 asynchronous (SchedulerAsyncPreemption). In kschedd both are always asynchronous, but the metrics are exposed only with
-these gates. The duration of a write is that of the request that contains it.
+these gates. The duration of a write is the duration of the request that contains the write.
 
 Source: Kubernetes v1.34, scheduler/framework/api_calls, scheduler/framework/preemption/preemption.go.
 """

@@ -174,10 +174,10 @@ class Document:
         if len(self.text) > _LONGEST_WITH_LINES or "\n" not in self.text.rstrip():
             return None
         try:
-            # for a document without faults, the depth was already checked
+            # if the document has no faults, its depth was already checked
             return composed(self.text) if self.faults else yaml.compose(self.text, yaml.CSafeLoader)
         except yaml.YAMLError:
-            return None  # JSON that is not YAML, for which the caller uses the first line
+            return None  # the text is valid JSON but not YAML; the caller then uses the first line
 
 
 def composed(text: str) -> yaml.Node | None:

@@ -42,7 +42,7 @@ class TableColumns:
 
 
 def row_conditions(pod: Raw) -> list[dict[str, str]]:
-    """Return the conditions of a row. The row of a finished pod is marked, so that clients may omit it."""
+    """Return the conditions of a row. The row of a finished pod has a condition, by which clients can omit the row."""
     ended = {
         "Succeeded": ("Succeeded", "The pod has completed successfully."),
         "Failed": ("Failed", "The pod failed."),

@@ -46,7 +46,10 @@ _ALWAYS: Final = frozenset(
     (
         ("scheduling.v1.PriorityClass", "value"),
         ("autoscaling.v1.ScaleSpec", "replicas"),
-        ("core.v1.PersistentVolumeClaimSpec", "storageClassName"),  # a pointer: "" means no class, not the default one
+        (
+            "core.v1.PersistentVolumeClaimSpec",
+            "storageClassName",
+        ),  # a pointer: "" means no class, not the default class
     )
 )
 

@@ -1,4 +1,4 @@
-"""Reviews: the caller's identity, and permissions of the caller and of others.
+"""Reviews of the caller's identity, of the caller's permissions, and of other users' permissions.
 
 RBAC objects decide about other users, even where they are not enforced. A SelfSubjectAccessReview and a
 SelfSubjectRulesReview report what is enforced for the caller.

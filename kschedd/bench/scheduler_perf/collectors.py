@@ -1,8 +1,8 @@
 """The figures collected during a measurement: scheduling throughput, and the scheduler's own histograms.
 
 Upstream counts the bound pods once a second, drops the first sample, and averages an interval without bindings with the
-next one. This scheduler often finishes within a second. The intervals are then shorter, so that a measurement has at
-least ten intervals, and the result includes their length.
+next one. kschedd often schedules all measured pods within a second. The intervals are then shorter, so that a
+measurement has at least ten intervals, and the result includes their length.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """The steps of a test case: one class for each opcode, with the fields that the file may contain.
 
-A field `x_param` names a parameter of the workload (`$initNodes`) whose value replaces that of `x`; `resolved` replaces
-it. Units: durations are seconds.
+A field `x_param` names a parameter of the workload (`$initNodes`); `resolved` sets the field `x` to the value of this
+parameter. Units: durations are seconds.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/{operations,create,update,dra}.go; from later releases:
 templateParams, steadyState, signatureBatchSize.

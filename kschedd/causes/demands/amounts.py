@@ -234,7 +234,7 @@ def _as_written(written: str, meant: str) -> str:
 
 
 def _other_units(resource: str, written: str, number: int, largest: int) -> Iterator[str]:
-    """Return the amounts that were probably intended instead of an amount that exceeds the largest node."""
+    """Yield the amounts that the user probably meant, for an amount that exceeds the largest node."""
     if resource == "cpu":
         if number % 1_000 == 0 and number >= 100_000:  # 100 cores
             yield f"{number // 1_000}m"

@@ -214,7 +214,7 @@ def _missing_node(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> Found
 
 
 def nothing_wrong(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
-    """Return the answer that every pod has a node."""
+    """Return the cause for a workload without problems: every pod has a node."""
     if not workload.pods:
         return FoundCause(
             "NoPods", f"{workload.label} has no pods, and requires none now", [named(workload.obj)], passing=True
@@ -237,7 +237,7 @@ def nothing_wrong(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
 
 
 def _kept_back(workload: ExaminedWorkload) -> list[str]:
-    """Return as evidence that the update strategy does not replace outdated pods."""
+    """Return the evidence that the update strategy does not replace outdated pods."""
     status = workload.obj.raw.get("status") or {}
     strategy = workload.spec.get("updateStrategy") or {}
     if workload.kind == "DaemonSet":

@@ -1,4 +1,4 @@
-"""Changes to a configuration at runtime: each function returns a new `Config` and does not modify the old one.
+"""Changes to a configuration at runtime: each function returns a new `Config` and does not modify its argument.
 
 A change takes effect when the caller begins to use the new value. Using the old value again reverts the change.
 All functions raise `ConfigErrors` for a change whose result would fail the validation at loading.

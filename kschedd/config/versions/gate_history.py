@@ -35,7 +35,7 @@ class GateHistory:
     """The first release without the gate."""
 
     def at(self, release: Release) -> FeatureGate | None:
-        """Return the gate of a release; None if the release does not have it."""
+        """Return the gate's stage and state in a release; None if the release does not have the gate."""
         begun = [(stage, state) for since, stage, state in self.states if since <= release]
         if not begun or (self.until is not None and release >= self.until):
             return None

@@ -55,7 +55,7 @@ class KubernetesVersion:
         return KubernetesVersion(self.name, self.patch, gates, self.rules)
 
     def with_random_ties(self) -> KubernetesVersion:
-        """Return this version with random tie breaks as up to 1.34; the same object if its ties are already random."""
+        """Return this version with random tie breaks, as in releases up to 1.34."""
         if not self.rules.ties_in_order:
             return self
         rules = attrs.evolve(self.rules, ties_in_order=False)

@@ -159,7 +159,7 @@ class Kubelets(InSteps):
                 yield
             elif new.kind in CONFIGURATION_KINDS:
                 pods.update(dict.fromkeys(self._unconfigured.of_object(new.kind, new.namespace, new.name)))
-            else:  # the event is the change of a claim or volume
+            else:  # the event is a change of a claim or volume
                 pods.update(dict.fromkeys(self._unmounted))
                 if event.type != DELETED and new.kind == "PersistentVolumeClaim" and waits_for_node(new):
                     expanding[new.namespace, new.name] = None
@@ -322,8 +322,8 @@ class Kubelets(InSteps):
     def _end_of_deletion(self, pod: Pod, settings: PodSettings, now: float) -> float:
         """Return the time at which the pod's grace period ends; infinity if the pod is annotated to be stuck.
 
-        A deletion time after the restart is wrong: it was computed before the machine's clock was set back. The grace
-        period then begins at the restart.
+        The start of a deletion is in the future only if the machine's clock was set back before a restart. In this case
+        the grace period begins at the restart.
         """
         grace_s = duration_s(pod.metadata.get("deletionGracePeriodSeconds") or 0)
         end = seconds(pod.deletion_timestamp)
@@ -541,7 +541,7 @@ class Kubelets(InSteps):
         return [] if images is None else [status_of(node, {"images": images})]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Repeat the observation of a node whose write was rejected.
+        """Run the eviction manager again for a node whose write was rejected.
 
         Rejected writes of pods need no action, because an event of the changed pod follows.
         """

@@ -1,14 +1,14 @@
 """The life cycle of a simulated pod on its node, which determines when each container starts, ends and restarts.
 
 Init containers run one after another, each after the previous one has succeeded. A sidecar (an init container that
-always restarts) is started in its turn, and keeps running. After the init containers, all containers start together. A
-container that ends is restarted after its back-off if the restart policy requires it. When the last container has ended
-for good, or the pod is stopped, the sidecars are stopped in reverse order; then the pod ends.
+always restarts) is started in the same order, and keeps running. After the init containers, all containers start
+together. A container that ends is restarted after its back-off if the restart policy requires it. When the last
+container has ended for good, or the pod is stopped, the sidecars are stopped in reverse order; then the pod ends.
 
-A container ends exactly at its scheduled time. The kubelet reacts to this in the next call of `advance`.
-Source: Kubernetes v1.34, pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions),
-kuberuntime_termination_order.go, kubelet_pods.go (getPhase), active_deadline.go.
-Units: seconds since the epoch; durations in seconds.
+A container ends exactly at its scheduled time. The kubelet reacts to the end of a container in the next call of
+`advance`. Source: Kubernetes v1.34, pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions),
+kuberuntime_termination_order.go, kubelet_pods.go (getPhase), active_deadline.go. Units: seconds since the epoch;
+durations in seconds.
 """
 
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ class PodRun:
             if container.name in entries:
                 container.resume(entries[container.name])
             elif pod.phase == "Running" and container.role == "main":
-                container.start(run.creating_until)  # the status was set manually, and only shows that the pod runs
+                container.start(run.creating_until)  # the status has no entry for the container
         run.initialized = any(container.ran for container in run.containers if container.role == "main")
         message = ended_by_kubelet(pod)
         if message is not None:

@@ -4,13 +4,13 @@ A kubelet's heartbeats are its Lease and the heartbeat time of the node's Ready 
 `node_monitor_grace_period_s` without a heartbeat, the node's conditions become Unknown and its pods are marked not
 Ready. At the next check, the node is queued for the taint `unreachable:NoExecute` (`not-ready` if Ready is False). The
 taint is added at the rate of the node's zone. A node that becomes Ready again loses the taints `unreachable` and
-`not-ready`. If every zone is fully disrupted, the cause is assumed to be the control plane. All nodes then lose these
-taints, and no node gets one until some node is Ready.
+`not-ready`. If every zone is fully disrupted, the cause is assumed to be the control plane. In this case all nodes lose
+both taints, and no node gets a taint until some node is Ready.
 
-kube-controller-manager checks all nodes every `node_monitor_period_s` seconds. In kschedd a check has the same times,
-but runs only if a node may have changed, and processes only such nodes. While all nodes are healthy, the controller
-does no work and has no deadline. A node without a simulated kubelet (`kschedd.io/kubelet: none`) keeps the conditions
-that users set; its taints follow these conditions.
+kube-controller-manager checks all nodes every `node_monitor_period_s` seconds. kschedd checks at the same times, but
+only if a node may have changed, and processes only nodes that may have changed. While all nodes are healthy, the
+controller does no work and has no deadline. A node without a simulated kubelet (`kschedd.io/kubelet: none`) keeps the
+conditions that users set; its taints follow these conditions.
 
 The controller stores the last observed state of each node, the zones with their rates and queued nodes, and the pods to
 mark. A reconcile makes at most about `_MOST` writes, so a check of many nodes takes several reconciles. Source:
@@ -194,9 +194,9 @@ class NodeLifecycle(InSteps):
         heartbeat = (condition(node.status, "Ready") or {}).get("lastHeartbeatTime")
         signs = (renew_time, heartbeat)
         if seen.signs is None and renew_time:
-            # Until now, the node's Lease was renewed automatically. The first check after the last renewal has noticed
-            # the end of the renewals. A renewal in the future is possible after the machine's clock was set back, and
-            # was not detected yet.
+            # The node's Lease was renewed automatically until the previous event. The first check after the last
+            # renewal detects that the renewals have ended. The last renewal may be in the future if the machine's clock
+            # was set back; no check has detected such a renewal yet.
             seen.probe_s = next_pass(min(seconds(renew_time), now), config.node_monitor_period_s)
         elif seen.ready is None and renew_time is None:
             created = node.metadata.get("creationTimestamp")
@@ -349,7 +349,7 @@ class NodeLifecycle(InSteps):
                 zone.state = state
 
     def _begin_grace_anew(self, now: float) -> None:
-        """Start all grace periods again, because no heartbeat could arrive while the program was stopped."""
+        """Start all grace periods again, because no heartbeat could arrive while kschedd was stopped."""
         config = self.config
         for name, seen in self._nodes.items():
             if seen.signs is not None:

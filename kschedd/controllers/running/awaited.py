@@ -20,6 +20,6 @@ _WORKLOADS: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationControlle
 def controllers_run_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Return whether controllers must run between two objects that are applied one after the other."""
     first, second = kind_of(before).name, kind_of(after).name
-    if second in _AWAITED:  # objects applied before a quota are not limited by it
+    if second in _AWAITED:  # a quota does not limit objects that were applied before it
         return second == _QUOTA and first not in _AWAITED
     return first in _AWAITED or (first in _WORKLOADS and second == "Pod")

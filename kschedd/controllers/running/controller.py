@@ -8,8 +8,8 @@ delivered. If all events are filtered out, the controller does not run, so the s
 called before the reconcile; its event may be older than the cluster's state. `concerns` must return True if the event
 can change the controller's state.
 
-A controller may also have a method `on_performed(write, obj, view, now)`. It is called after each successful write,
-with the resulting object, and returns the Events to write.
+A controller may also have a method `on_performed(write, obj, view, now)`. `on_performed` is called after each
+successful write, with the resulting object, and returns the Events to write.
 
 If `reconcile` may take long, for example for a workload of thousands of pods, the controller derives from `InSteps`;
 its method `reconciling` then does the work in steps. Between two steps other tasks run, but no task may read or write

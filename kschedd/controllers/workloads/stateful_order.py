@@ -2,8 +2,8 @@
 
 With OrderedReady, pods are created in ascending order, each after all previous pods are available. Pods are deleted in
 descending order, one at a time. Scaling precedes updating. With Parallel, all pods are created and deleted together,
-but updates are still made one by one. A pod that is being deleted keeps its ordinal; the next pod with this ordinal is
-created after the kubelet has removed it. Source: Kubernetes v1.34, controller/statefulset/stateful_set_control.go
+but updated one by one. A pod that is being deleted keeps its ordinal; the next pod with this ordinal is created after
+the kubelet has removed it. Source: Kubernetes v1.34, controller/statefulset/stateful_set_control.go
 (updateStatefulSet).
 
 Plain functions: `next_step` takes the StatefulSet, its pods and two revisions, and returns names of pods.
@@ -107,9 +107,10 @@ def next_step(
 def _process_replicas(
     workload: Object, pods: StatefulTally, due: Iterable[int], step: StatefulStep, is_blocked: Callable[[int], bool]
 ) -> bool:
-    """Create, replace and wait for the pods that should exist. Return True if no other step may follow now.
+    """Create, replace and wait for the pods that should exist. Return True if no further change may follow now.
 
-    `due` contains, in order, the ordinals without a pod, and those whose pod may need an action or must be waited for.
+    `due` contains, in order, the ordinals without a pod and the ordinals of pods that may need an action or are not
+    ready.
     """
     monotonic = workload.spec.get("podManagementPolicy") != "Parallel"
     of_current = current_below(workload)
@@ -138,7 +139,7 @@ def _process_replicas(
 
 
 def _first_unhealthy(pods: StatefulTally, missing: Set[int], ordinals: range, condemned: Sequence[Pod]) -> Pod | None:
-    """Return the pod that may be deleted although it is not ready: the lowest ordinal first, condemned pods last."""
+    """Return the unhealthy pod that may be deleted: the lowest ordinal first, and condemned pods last."""
     first = min(chain(missing, filter(ordinals.__contains__, pods.unhealthy())), default=None)
     if first is not None:
         return pods.at(first)

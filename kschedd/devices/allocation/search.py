@@ -160,7 +160,7 @@ class Search:
         requests = self.wanted[claim]
         if request >= len(requests):
             yield (claim + 1, 0, -1, 0, 0)
-            return _DeadEnd.FAILED  # another claim exceeds its limit of devices, not this one
+            return _DeadEnd.FAILED  # a claim other than the current claim exceeds its limit of devices
         if alternative < 0:
             return (yield from self._alternatives(claim, request))
         wanted = requests[request][alternative]
@@ -238,7 +238,7 @@ class Search:
         request = self.claims[place[0]].requests[place[1]]
         for constraint in self.constraints[place[0]]:
             if constraint.concerns(request, wanted.subrequest):
-                # the first such constraint is enough, because the device must satisfy all of them
+                # the first failed constraint is enough, because the device must satisfy all constraints
                 return constraint.required()
         return None
 

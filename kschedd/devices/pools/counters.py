@@ -1,12 +1,12 @@
 """Shared counters of partitionable devices: the amounts available in a pool, and the consumption by new allocations.
 
 A partition of a physical device consumes counters of its pool ("memory-slice-0: 1"). The available amount is the total
-in the pool's counter sets minus the consumption by devices allocated on any node. Another device fits if no counter of
-the pool becomes negative.
+in the pool's counter sets minus the consumption by devices allocated on any node. A further device can be allocated if
+no counter of the pool becomes negative.
 
 In 1.36.3, counters are stored by the name of the pool, without its driver. If two drivers have pools of the same name,
-the counters of the pool that is read first are used for both. Therefore one `Available` is used for all nodes in a
-scheduling attempt. Since 1.37 pools of two drivers are separate.
+the counters of the pool that is read first are used for both. The result depends on this order, so one `Available` is
+used for all nodes in a scheduling attempt. Since 1.37 pools of two drivers are separate.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (checkAvailableCounters, deallocateCountersForDevice).
@@ -63,7 +63,7 @@ class Consumed:
     _taken: dict[_PoolName, _Counts] = attrs.field(factory=dict)
 
     def take(self, pool: Pool, device: Device) -> bool:
-        """Add the device's consumption if its pool has enough left; return whether it was added."""
+        """Add the device's consumption if enough is available in its pool; return whether the consumption was added."""
         taken = self._taken.setdefault(self.available.name(pool), {})
         for of_set, name, amount in device.counters:
             taken[of_set, name] = taken.get((of_set, name), Fraction()) + amount

@@ -100,7 +100,7 @@ def taintrule_extended(found: LintedObject, known: KnownObjects) -> Iterator[Hit
 
 
 def _users(known: KnownObjects, driver: str) -> list[PodPart]:
-    """Return the pods that request extended resources of device classes for devices of the driver ("": any)."""
+    """Return the pods that request extended resources of device classes for this driver's devices ("": any driver)."""
     names: set[str] = set()
     for each in known.of("DeviceClass"):
         terms = [text_of(at(term, "cel", "expression")) for _, term in entries(each.spec, "selectors")]
@@ -151,7 +151,7 @@ def _classes_by_resource(known: KnownObjects) -> dict[str, list[LintedObject]]:
 )
 def all_incomplete_pool(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, request in _requests(found):
-        # Requests for admin access may select all devices on purpose.
+        # a request with admin access may select all devices intentionally
         if request.get("allocationMode") == "All" and request.get("adminAccess") is not True:
             yield Hit((*path, "allocationMode"))
 

@@ -133,7 +133,7 @@ class DynamicResources:
     _rules: DeviceRules
     _extended: bool  # True if DeviceClasses may provide extended resources
     _owner_word: str  # spelling of "pod" in the reason for a claim that belongs to another pod
-    _quiet: bool  # True if PostFilter gives no reason when it changes nothing
+    _quiet: bool  # true if PostFilter returns no reason when it has changed nothing
     _after_timeout: Callable[[str], Status]
     _most_steps: int
     _binding_timeout_s: float

@@ -1,7 +1,7 @@
 """A table with columns that the user defines (`-o custom-columns`): each has a header and a path into the object.
 
-Cells have the same text as in kubectl: `<none>` if the path matches nothing, several values separated by commas, maps
-and lists in Go's notation.
+Cells have the same text as in kubectl: The text is `<none>` if the path matches nothing; several values are separated
+by commas, and maps and lists are in Go's notation.
 
 Source: Kubernetes v1.34, kubectl pkg/cmd/get/customcolumn.go, which prints values with Go's %v.
 """

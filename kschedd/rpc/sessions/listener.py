@@ -1,4 +1,4 @@
-"""The file of the daemon's Unix socket: only this user can connect to it, and it is removed at the end.
+"""The file of the daemon's Unix socket: only this user can connect to the socket, and the file is removed at the end.
 
 If two daemons start at the same time, neither may treat the other's socket as stale. The socket is therefore checked,
 removed and bound under a lock on the directory, which needs no lock file. The mode is set between bind and listen,
@@ -117,10 +117,10 @@ async def _lock(directory: int, path: Path) -> None:
                 fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
-                # Polled, because waiting for the lock would need a thread, and contention is rare.
+                # poll the lock, because waiting for it would need a thread, and contention is rare
                 await trio.sleep(0.05)
             except OSError as error:
-                # Some network file systems have no locks, so a small race condition remains.
+                # some network file systems have no locks, so a race between two starting daemons remains
                 if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
                     return
                 raise SocketPathError(str(path), f"cannot lock its directory: {error.strerror}") from error
@@ -139,7 +139,7 @@ def _clear_stale(path: Path) -> None:
     if not stat.S_ISSOCK(found.st_mode):
         raise SocketPathError(str(path), "a file that is not a socket exists there; move it or use another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        # Non-blocking, because connecting to a suspended daemon (SIGSTOP) with a full backlog would block.
+        # use a non-blocking socket, because connecting to a suspended daemon (SIGSTOP) with a full backlog would block
         probe.setblocking(False)
         try:
             probe.connect(os.fspath(path))

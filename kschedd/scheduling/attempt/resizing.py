@@ -1,7 +1,7 @@
 """Attempts for running pods with a deferred resize, in which most plugins are skipped.
 
 The pod is already on its node, and the node's usage includes its desired resources. The pod fits if the node is not
-overcommitted. The kubelet then resizes the pod, and the scheduler has nothing to do. If the node is overcommitted,
+overcommitted. If the pod fits, the kubelet resizes it, and the scheduler does nothing. If the node is overcommitted,
 preemption looks for victims on the node.
 
 Rules: resizes_preempt.

@@ -1,11 +1,12 @@
 """Run: several consecutive attempts for pods whose only further step is Bind.
 
-If most of an attempt is cached, the steps around it cost as much as the attempt; a run shares these steps. There are
-two kinds of runs. In the first kind, all attempts are computed together, because no two of them visit the same node.
-Each pod is attempted in a separate window of nodes, or on the node that it names. In the second kind, for pods whose
-plugins count other pods, each attempt is made after the previous pods are assumed.
+If most of an attempt is cached, the steps before and after it take as much time as the attempt; a run shares them.
+There are two kinds of runs. In a run of the first kind, all attempts are computed together, because no two attempts
+visit the same node. Each pod of such a run is attempted in a separate window of nodes, or on the node that the pod
+names. In a run of the second kind, whose plugins count other pods, each attempt is made after the previous pods are
+assumed.
 
-Invariant: the results equal those of attempting and completing one pod after the other.
+Invariant: the results are the same as if each pod were attempted and completed before the next.
 """
 
 import attrs

@@ -27,7 +27,10 @@ class UsageMethods(Methods):
 
 
 def node_usage(driver: SchedulingDriver) -> UsageAnswer:
-    """Return the columns of the answer, sorted by node name. This takes a few milliseconds for 5,000 nodes."""
+    """Return the columns of the answer, sorted by node name.
+
+    The computation takes a few milliseconds for 5,000 nodes.
+    """
     table = driver.machine.cluster.table
     ordered = sorted(table.row_of.items())
     rows = np.array([row for _, row in ordered], dtype=np.int64)

@@ -36,7 +36,7 @@ class Watching:
     request: Request
     events: ClusterWatch
     first: Sequence[Object] = ()
-    after: int = 0  # no events up to this version are sent
+    after: int = 0  # version of the last write that the watch must not send
     kubelets: ReporterOfChanges | None = None  # source of the kubelets' Events, in a watch of Events
 
     def changes(self, event: WatchEvent) -> Sequence[Change]:

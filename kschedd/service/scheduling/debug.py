@@ -228,7 +228,7 @@ class DebugMethods(Methods):
         return await self._control(call, self._run_until(call))
 
     def _run_until(self, call: Call) -> Callable[[SchedulingDriver], Any]:
-        """Return the function that starts the run until the call's condition is met.
+        """Return the function that starts a run, which ends when the condition in the call is met.
 
         Raises RpcError and CelCompileError for an invalid condition.
         """

@@ -474,7 +474,7 @@ class Player:
     def _step_by_step(self) -> None:
         attempt = self._attempt
         if attempt is None or attempt.work is None:
-            raise self._diverged("an attempt ran step by step, but none is running")
+            raise self._diverged("the recording steps through an attempt, but no attempt is running")
         attempt.work = self.driver.attempts.step_by_step(attempt.entry)
         stepper = self.driver.attempts.stepper
         assert stepper is not None, "it has one now"
@@ -486,7 +486,7 @@ class Player:
         """Return the user's changes during the next attempt, by number of the stop point.
 
         No other events affected the attempt, because the scheduler processes no events while it is stopped. The replay
-        therefore need not stop, but reads these changes before it reaches their notes.
+        therefore reads the user's changes in advance and does not stop for them.
         """
         found: dict[int, list[Intervention]] = {}
         for note in self._notes_ahead():
@@ -513,7 +513,8 @@ class Player:
         if entry is None or entry.uid != uid:
             pod = self.pods.get(uid)
             there = "no pod" if entry is None else entry.key
-            raise self._diverged(f"the next attempt was that of {uid if pod is None else pod.key}, and is of {there}")
+            name = uid if pod is None else pod.key
+            raise self._diverged(f"the next recorded attempt is of {name}, but the replayed attempt is of {there}")
         self.attempts += 1
         return entry
 
@@ -529,7 +530,7 @@ class Player:
         if attempt is None or attempt.work is None:
             raise self._diverged("an attempt continued, but none is running")
         if attempt.result is not None:
-            return  # the user let the stopped attempt continue to its end
+            return  # return if the user let the stopped attempt continue to its end
         answer = None if packed is None else unpack(packed, self._named)
         try:
             attempt.yielded = attempt.work.send(_answers(attempt.yielded, answer))
@@ -552,7 +553,7 @@ class Player:
     def _complete(self, now: float, took_s: float) -> None:
         attempt, self._attempt = self._attempt, None
         if attempt is None or attempt.result is None:
-            raise self._diverged("an attempt was complete, and is not")
+            raise self._diverged("the recorded attempt was complete, but the replayed attempt is not")
         entry, result = attempt.entry, attempt.result
         if self.driver.attempts.stepper is None:
             self.driver.step(CompleteAttempt(entry, result, took_s), self._moved(now))
@@ -578,7 +579,7 @@ class Player:
     def _plugin_called(self, uid: str, packed: bytes | None, now: float) -> None:
         cycle = self.driver.bindings.cycles.get(uid)
         if cycle is None or cycle.call is None:
-            raise self._diverged(f"a plugin was called for the binding of {uid}, and none is")
+            raise self._diverged(f"the recording calls a plugin for the binding of {uid}, but the replay calls none")
         answer = None if packed is None else unpack(packed, self._named)
         if isinstance(answer, Plan) and answer.ready is not None:
             plugin = getattr(cycle.call, "plugin", "")
@@ -613,7 +614,9 @@ class Player:
                 ]
                 raise self._diverged(f"attempt {expected[2]} of {expected[1]}: {'; '.join(what)}")
         if len(records) != len(recorded):
-            raise self._diverged(f"{len(recorded)} attempts had ended, and {len(records)} have")
+            raise self._diverged(
+                f"{len(recorded)} attempts had ended in the recording, but {len(records)} in the replay"
+            )
 
     def _config(self, text: str, flush_s: int) -> Config:
         catalogue = IN_TREE | self.registry.catalogue()
@@ -642,7 +645,7 @@ class Player:
 
     def _done(self, now: int) -> None:
         if not self._released:
-            raise self._diverged("a pod was no longer in flight, and none is released")
+            raise self._diverged("the recording removes a pod that was in flight, but the replay removes none")
         self.operations.step(PodDone(self._released.popleft()), now)
 
     def _apply(self, now: int, size: int) -> None:
@@ -671,7 +674,7 @@ class Player:
 
     def _pop_group(self, now: int) -> None:
         if not self._popped:
-            raise self._diverged("the others of a pod's group were popped, and no pod was")
+            raise self._diverged("the recording pops the other pods of a group, but the replay has popped no pod")
         self._popped.extend(self.operations.step(PopOthersOfGroup(self._popped[-1]), now))
 
     def _move_active(self, now: int, keys: Sequence[str]) -> None:

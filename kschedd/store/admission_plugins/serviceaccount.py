@@ -1,4 +1,4 @@
-"""ServiceAccount: the account of a pod must exist; where accounts are complete, its token is mounted as well.
+"""ServiceAccount: requires that the account of a pod exists, and mounts its token if the cluster has all accounts.
 
 By default, the plugin only rejects pods that name a missing ServiceAccount, in namespaces with ServiceAccounts, because
 most manifests and dumps contain none. In a daemon whose controllers create the account `default`

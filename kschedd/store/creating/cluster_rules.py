@@ -1,9 +1,8 @@
 """Validation rules that depend on other objects of the cluster.
 
-Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). The rules here, and those for custom
-resources (`custom`), also read other objects: the namespace of a resource claim, the addresses of other Services, the
-schema for a field manager's fields. The rules apply to new objects and to replaced objects.
-Raises: Invalid, RangeFull, TooLarge.
+Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). The rules of this module and of `custom` also
+read other objects: the namespace of a resource claim, the addresses of other Services, the schema for a field manager's
+fields. The rules apply to new objects and to replaced objects. Raises: Invalid, RangeFull, TooLarge.
 """
 
 from collections.abc import Mapping
@@ -39,7 +38,7 @@ _WITH_EXPRESSIONS: Final = frozenset(
 def expression_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[FieldError], list[FieldError]]:
     """Return errors for expressions that do not compile, and for admin access that the namespace does not allow."""
     if kind in _WITH_EXPRESSIONS:
-        from kschedd.store.policies import checking  # imports CEL, so only if an expression is checked
+        from kschedd.store.policies import checking  # imported here, because this imports CEL
 
         of_policy = kind == "ValidatingAdmissionPolicy"
         return (checking.policy_faults if of_policy else checking.webhook_faults)(raw, cluster.features), []

@@ -2,7 +2,7 @@
 
 A rule belongs to a part of the schema and is evaluated for each value of this part. A rule that uses `oldSelf` is a
 transition rule. A transition rule is evaluated only if the value existed before, unless its `oldSelf` is optional. The
-old value of a field or map key is always available, but that of a list item only if the list has keys. Rules are
+old value of a field or map entry is always available; the old value of a list item only if the list has keys. Rules are
 compiled when their CustomResourceDefinition is written. A rule that does not compile is rejected at that time, so every
 stored rule is effective.
 
@@ -42,7 +42,7 @@ _NO_FIELDS: Final[Raw] = {}
 def definition_rule_faults(schema: Any, path: str, *, unchanged: bool = False) -> Iterator[FieldError]:
     """Yield errors for rules in the schema that are incomplete, do not compile or are too expensive.
 
-    The costs of an `unchanged` schema are not estimated, and its transition rules may stay where they are.
+    If the schema is `unchanged`, costs are not estimated, and its transition rules are accepted in any place.
     """
     if not has_rules(schema):
         return
@@ -59,7 +59,7 @@ def _inner_faults(
 ) -> Iterator[FieldError]:
     """Yield the errors of a schema that has `count` values in an object; None without a limit.
 
-    `within` is the path of the list around it whose items have no old value; "" if there is none.
+    `within` is the path of the enclosing list whose items have no old value; "" if there is no such list.
     """
     if not isinstance(schema, Mapping):
         return
@@ -89,7 +89,10 @@ def _inner_faults(
 def _cost_faults(
     schema: Raw, rules: Sequence[tuple[Raw, str]], root: bool, count: int | None, costs: "RuleCosts"
 ) -> Iterator[FieldError]:
-    """Yield the errors of expressions whose estimated cost is too high. `rules` are valid, each with its path."""
+    """Yield the errors of expressions whose estimated cost is too high.
+
+    `rules` contains valid rules, each with its path.
+    """
     if not rules:
         return
     from kschedd.cel.estimates import estimated_cost
@@ -165,7 +168,7 @@ def _is_long(text: str) -> bool:
 def rule_faults(schema: Raw, value: Any, old: Any = ABSENT, *, shows_values: bool = True) -> list[FieldError]:
     """Return the violations of a schema's rules in an object; `old` is the previous object.
 
-    With `shows_values`, messages contain the wrong value, as since 1.35; otherwise its type.
+    With `shows_values`, messages contain the wrong value (since 1.35); otherwise they contain the type of the value.
     """
     return judged_rules(schema, value, old, shows_values=shows_values)[0]
 
@@ -173,7 +176,7 @@ def rule_faults(schema: Raw, value: Any, old: Any = ABSENT, *, shows_values: boo
 def judged_rules(
     schema: Raw, value: Any, old: Any = ABSENT, *, shows_values: bool = True
 ) -> tuple[list[FieldError], list[str]]:
-    """Return the violations as `rule_faults`, and warnings about the violations of unchanged values."""
+    """Return the violations, as `rule_faults` does, and warnings about the violations of unchanged values."""
     evaluation = _Evaluation(shows_values)
     return evaluation.faults(schema, value, old), evaluation.warnings
 
@@ -188,7 +191,7 @@ class _Evaluation:
 
     shows_values: bool
     budget: int = BUDGET
-    warnings: list[str] = attrs.field(factory=list)  # about violations in unchanged values
+    warnings: list[str] = attrs.field(factory=list)  # warnings about violations in unchanged values
 
     def faults(self, schema: Raw, value: Any, old: Any) -> list[FieldError]:
         found: list[FieldError] = []
@@ -209,7 +212,10 @@ class _Evaluation:
         unchanged: bool,
         root: bool = False,
     ) -> None:
-        """Append the violations in a value. Without an old value, `unchanged` is that of the value around it."""
+        """Append the violations in a value.
+
+        If there is no old value, `unchanged` states whether the enclosing value is unchanged.
+        """
         if value is None:
             return
         if old is not ABSENT:
@@ -334,7 +340,7 @@ def _names(schema: Raw, value: Any, old: Any, root: bool) -> dict[str, Any]:
 
 
 def _for_rule(rule: Raw, names: dict[str, Any], absent: bool) -> dict[str, Any]:
-    """Return the variables of a rule, whose old value may be optional."""
+    """Return the variables of a rule; `oldSelf` may be optional."""
     if not rule.get("optionalOldSelf"):
         return names
     from kschedd.cel.values import Optional
@@ -349,7 +355,7 @@ def _for_rule(rule: Raw, names: dict[str, Any], absent: bool) -> dict[str, Any]:
 class CompiledRule:
     """A rule and its message expression, or the reason why one of them does not compile."""
 
-    schema: Raw  # keeps the schema alive, whose identity is the key of the cache
+    schema: Raw  # reference that keeps the schema alive, because the cache's key is the identity of the schema
     program: "Program | None"
     fault: str
     message: "Program | None"

@@ -7,10 +7,10 @@ version, row count and checksum.
 Three checksums detect changed, lost and added rows:
 - `sum` of a row: CRC-32 of the kind, namespace, name and object. Compaction copies an event's `sum` into the snapshot,
   so `sum` is always computed when the object is written.
-- `chain` of an event: CRC-32 of the event's version, type and `sum`, and of the previous event's chain. A missing or
-  foreign event breaks the chain; the State contains the chain's first value.
-- `total` in the State: the sum of all `sum` values in the snapshot, with their number. A missing or foreign row
-  changes the total.
+- `chain` of an event: CRC-32 of the event's version, type and `sum`, and of the previous event's chain. A lost or added
+  event breaks the chain; the State contains the chain's first value.
+- `total` in the State: the sum of all `sum` values in the snapshot, with their number. A lost or added row changes the
+  total.
 """
 
 import sqlite3

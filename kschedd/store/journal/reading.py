@@ -1,6 +1,6 @@
 """Reading of a journal, with verification of every row's checksums.
 
-Raises JournalDamaged at the first mismatch.
+The methods raise JournalDamaged at the first mismatch.
 """
 
 import math
@@ -50,9 +50,9 @@ class Reading:
     def since(self, version: int) -> tuple[Iterator[Object], Iterator[tuple[EventType, Object]]]:
         """Return the objects at this version, and the later writes.
 
-        If the snapshot is later than this version, its version is used instead. The writes up to the version are
-        verified; only the last write of each object is parsed. The caller must consume all objects before reading the
-        writes.
+        If the snapshot is later than this version, the snapshot's version is used instead. The writes up to the version
+        are verified; only the last write of each object is parsed. The caller must consume all objects before reading
+        the writes.
 
         Both iterators raise UnreadableObject for a row that is intact but cannot be parsed.
         """
@@ -142,8 +142,8 @@ _NOT_JSON: Final = re.compile(rb"[\xc4-\xcb\xd4-\xd8]")
 def json_fault(packed: bytes, raw: Any) -> str:
     """Return the reason why these bytes do not contain JSON data; "" if they do.
 
-    Development versions of kschedd stored values that are not JSON. With such a value, clients that list the kind get
-    an error.
+    Development versions of kschedd stored values that are not JSON. If an object contains a value that is not JSON,
+    clients that list the kind get an error.
     """
     if _NOT_JSON.search(packed) is None:
         return ""

@@ -2,9 +2,9 @@
 
 A cluster has many pods with few distinct specs. The result for a spec depends only on the spec, the pod's labels, the
 keys of its annotations, its ownerReferences and finalizers, and the PriorityClasses and RuntimeClasses of the cluster.
-The cache key is the packed bytes of these parts of the pod. The cache is cleared when a PriorityClass
-or RuntimeClass changes. The pod's name is checked each time. A cached result takes about 10 KB, including data derived
-later from its spec. If every pod has its own labels or spec, the cache fills up to its limit.
+The cache key is the packed bytes of these parts of the pod. The cache is cleared when a PriorityClass or RuntimeClass
+changes. The pod's name is checked each time. A cached result takes about 10 KB of memory, including data that is
+derived later from the spec. If every pod has its own labels or spec, the cache fills up to its limit.
 
 Specs that differ only in amounts and weights have the same spec without amounts (`spec_without_amounts`). If a spec is
 not in the cache, its spec without amounts is looked up in a second cache.
@@ -200,7 +200,7 @@ class PodStrategy:
             raise
 
     def _by_spec_without_amounts(self, spec: Raw, meta: dict[str, Any], own: object, name: str) -> InternedPod | None:
-        """Return the result for this spec from the cached result for its spec without amounts; None if not cached.
+        """Derive the result for this spec from the cached result of its spec without amounts; None if there is none.
 
         Never raises an exception, because errors must be reported for the original spec.
         """
@@ -272,7 +272,7 @@ class PodStrategy:
         done, mistyped = defaulted_pod_spec(spec)
         if mistyped or check_meta_schema(meta):
             accepted("Pod", name, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
-            raise AssertionError(f"validation of the whole pod is expected to fail as well: {mistyped}")
+            raise AssertionError(f"the fast path rejects a spec that validation of the pod accepts: {mistyped}")
         if "annotations" in clean:
             meta["annotations"] = clean["annotations"]
         attributes = Attributes("CREATE", "Pod", meta["namespace"], name)
@@ -314,7 +314,7 @@ class PodStrategy:
             status, faults = default_and_validate_pod_status(raw["status"])
             if faults:
                 accepted("Pod", name, {**raw, "metadata": meta})
-                raise AssertionError(f"validation of the whole pod is expected to fail as well: {faults}")
+                raise AssertionError(f"the fast path rejects a status that validation of the pod accepts: {faults}")
             found = encoded({**born, **status}, _POD_STATUS)
             if len(self._statuses) >= _REMEMBERED_STATUSES:
                 self._statuses.clear()
@@ -366,7 +366,7 @@ def _is_usual(meta: dict[str, Any]) -> bool:
 
 
 def _parted(spec: Any) -> tuple[Any, Raw | None]:
-    """Return the spec without the separately validated fields, and its node affinity (None if it has none)."""
+    """Return the spec without nodeName and node affinity, and the node affinity (None if the spec has none)."""
     if type(spec) is not dict:
         return spec, None
     node_name = spec.get("nodeName")
@@ -386,7 +386,7 @@ def has_claims_by_name(spec: Any) -> bool:
 
 
 def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
-    """Return a result with this node affinity in its spec, which makes the pod `longer` bytes larger."""
+    """Return the result with this node affinity in the spec; `longer` is the number of additional bytes."""
     return InternedPod(
         spec,
         without.labels,
@@ -401,7 +401,7 @@ def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
 
 
 def node_of_pinned(node_affinity: Any) -> str | None:
-    """Return the node to which an affinity created by `pinned_to` pins the pod; None for any other affinity."""
+    """Return the node to which an affinity from `pinned_to` pins the pod; None for any other affinity."""
     try:
         (required,) = node_affinity.values()
         (term,) = required["nodeSelectorTerms"]

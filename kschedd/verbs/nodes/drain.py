@@ -69,7 +69,7 @@ class _Leaving:
 
     pod: Raw
     next_try: float | None
-    cause: str = ""  # the budget's reason in the latest attempt
+    cause: str = ""  # the message with which a PodDisruptionBudget rejected the latest attempt
 
     @property
     def name(self) -> str:

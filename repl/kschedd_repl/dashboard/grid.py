@@ -1,7 +1,8 @@
 """The dashboard as lines of a screen. The lines are a pure function of the data, the view, and the screen's size.
 
-Nodes are shown as bars with their names if all of them fit. Otherwise a heat map has a cell for each node, or for a few
-nodes. The letter of a cell has the same meaning as its color, so that no information is lost without colors.
+Nodes are shown as bars with their names if all of them fit. If not all nodes fit, a heat map shows one cell for each
+node, or for every few nodes. The letter of a cell has the same meaning as its color, so that no information is lost
+without colors.
 """
 
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ def node_layout(count: int, size: ScreenSize, rows: int) -> NodeLayout:
 
 
 def screen_lines(data: DashboardData, view: DashboardView, size: ScreenSize) -> list[Line]:
-    """Return exactly as many lines as the screen has, none wider than the screen."""
+    """Return the lines of the screen, exactly one for each row and at most as wide as the screen."""
     lines = pane_lines(view.panes[-1], view, size) if view.panes else overview_lines(data, view, size)
     lines = lines[: size.height] + [[] for _ in range(size.height - len(lines))]
     return [cut(line, size.width) for line in lines]
@@ -66,7 +67,7 @@ def screen_lines(data: DashboardData, view: DashboardView, size: ScreenSize) -> 
 
 
 def room_for_nodes(size: ScreenSize) -> int:
-    """Return the number of rows for the nodes: the rows that the other parts do not need."""
+    """Return the number of screen rows that remain for the nodes beside the other parts of the dashboard."""
     return max(size.height - len(PLACES) - 6 - _LEAST_DECISIONS, 1)
 
 
@@ -169,7 +170,7 @@ def _bar(nodes: NodeColumns, place: int, share: float, chosen: str, width: int, 
 
 
 def _cell(nodes: NodeColumns, group: range, shares: Sequence[float], chosen: str, width: int) -> Fragment:
-    """Return a cell: a digit for tens of percent, X for full, c for cordoned; of several nodes, for the fullest one."""
+    """Return a cell for the fullest of its nodes: a digit for tens of percent, X for full, c for cordoned."""
     share = max(shares[place] for place in group)
     letter = "c" if all(nodes.cordoned[place] for place in group) else heat_letter(share)
     return (chosen + heat_style(share), f"{letter:<{width}}" if width < 3 else f"{letter} ".rjust(width))
