@@ -52,6 +52,7 @@ class GoldenRecord:
     config: Raw | None
     objects: list[Raw]
     raw: Raw
+    folder: Path | None = None  # the folder of the file, which contains further data for some records
 
     @property
     def want(self) -> Raw:
@@ -97,7 +98,7 @@ def read_records(file: Path) -> Iterator[GoldenRecord]:
             for line in lines:
                 number += 1
                 if line.strip():
-                    yield _record(json.loads(line))
+                    yield attrs.evolve(_record(json.loads(line)), folder=file.parent)
     except (OSError, EOFError, zlib.error) as fault:
         raise RecordError(str(file), number, f"cannot be read: {fault}") from fault
     except UnicodeDecodeError as fault:

@@ -29,6 +29,7 @@ from kschedd.conformance import cases, facts, traces
 from kschedd.conformance.autoscaling import autoscaling_differences
 from kschedd.conformance.compare import differences
 from kschedd.conformance.descheduling import descheduling_differences
+from kschedd.conformance.karpenter import karpenter_differences
 from kschedd.conformance.records import (
     AUTOSCALER,
     DESCHEDULER,
@@ -70,7 +71,7 @@ def _differences(record: GoldenRecord, version: KubernetesVersion, remembered: b
     if record.family.startswith(AUTOSCALER):
         return autoscaling_differences(record)
     if record.family.startswith(KARPENTER):
-        raise UnsupportedRecord("kschedd does not support Karpenter's node pools")
+        return karpenter_differences(record)
     if record.family == TRACES:
         return traces.trace_differences(record, version, remember=remembered)
     if record.evidence and record.raw["kind"] != facts.CYCLE:

@@ -1,7 +1,7 @@
 """A copy of a cluster on which an autoscaler places pods with the filters of a scheduler profile.
 
-Implements `kschedd.pools.autoscaler.trials.PlacementTrials`. Every change is recorded with its inverse, so that
-`revert` restores the state of a `mark`. Nominated pods and extenders are not considered.
+Implements `kschedd.pools.trials.PlacementTrials`. Every change is recorded with its inverse, so that
+`revert` restores the state of a `mark`. Nodes are ordered by name. Nominated pods and extenders are not considered.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -42,7 +42,7 @@ class TrialCluster:
 
     def nodes(self) -> list[Node]:
         table = self._cluster.table
-        return [node for row in table.row_of.values() if (node := table.nodes[row]) is not None]
+        return [node for _, row in sorted(table.row_of.items()) if (node := table.nodes[row]) is not None]
 
     def node(self, name: str) -> Node | None:
         row = self._cluster.table.row_of.get(name)
@@ -91,8 +91,7 @@ class TrialCluster:
         verdicts = self._verdicts(pod)
         if not isinstance(verdicts, Verdicts):
             return []
-        table, passed = self._cluster.table, {*verdicts.rows[verdicts.failed == PASSED].tolist()}
-        return [name for name, row in table.row_of.items() if row in passed]
+        return sorted(verdicts.table.names[row] for row in verdicts.rows[verdicts.failed == PASSED].tolist())
 
     def why_not(self, pod: Pod, node_name: str) -> Sequence[str]:
         verdicts = self._verdicts(pod)

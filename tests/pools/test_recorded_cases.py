@@ -3,10 +3,15 @@
 import pytest
 
 from kschedd.conformance.records import GoldenRecord, read_records
+from kschedd.conformance.report import RecordOutcome
 from kschedd.conformance.verify import check
 from tests.conftest import SharedPart
 
 AUTOSCALER = ("drain", "eligibility", "estimator", "expander", "min-size", "planner", "scale-up", "unneeded")
+
+OVERLAY = ("apply", "price")
+DISRUPTION = ("balanced-score", "budget", "budget-schedule", "candidate", "cost", "empty", "expiry", "ttl")
+PARTLY = ("do-not-disrupt", "pdb")  # topics with cases in which a node would be launched
 
 
 @pytest.fixture(scope="module")
@@ -23,3 +28,18 @@ def test_cluster_autoscaler_decides_as_in_its_own_tests(records: dict[str, list[
     cases = records[f"cluster-autoscaler/{topic}"]
     assert cases
     assert {record.id: found for record in cases if (found := check(record).differences)} == {}
+
+
+@pytest.mark.parametrize(
+    "family", [*(f"overlay/{topic}" for topic in OVERLAY), *(f"disruption/{topic}" for topic in DISRUPTION)]
+)
+def test_karpenter_decides_as_in_its_own_tests(records: dict[str, list[GoldenRecord]], family: str) -> None:
+    cases = records[f"karpenter/{family}"]
+    assert cases
+    assert {record.id: found for record in cases if (found := check(record).differences)} == {}
+
+
+@pytest.mark.parametrize("topic", PARTLY)
+def test_no_decision_of_karpenter_is_wrong(records: dict[str, list[GoldenRecord]], topic: str) -> None:
+    outcomes = [check(record).outcome for record in records[f"karpenter/disruption/{topic}"]]
+    assert {*outcomes} == {RecordOutcome.PASSED, RecordOutcome.UNSUPPORTED}

@@ -11,7 +11,7 @@ import attrs
 
 from kschedd.api.nodes import HOSTNAME_LABEL, Node
 from kschedd.api.pods import Pod
-from kschedd.pools.autoscaler.trials import PlacementTrials, place_on_any
+from kschedd.pools.trials import PlacementTrials, place_on_any
 
 #: largest number of nodes that one estimate may add
 MOST_NODES: Final = 1000

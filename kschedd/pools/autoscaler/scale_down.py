@@ -25,8 +25,8 @@ from kschedd.pools.autoscaler.groups import (
     taint_time,
 )
 from kschedd.pools.autoscaler.pods import is_recreated
-from kschedd.pools.autoscaler.trials import PlacementTrials, place_on_any
 from kschedd.pools.autoscaler.unremovable import KeptReason
+from kschedd.pools.trials import PlacementTrials, place_on_any
 
 _RECREATING: Final = ("StatefulSet", "Job", "ReplicaSet", "ReplicationController")
 

@@ -20,7 +20,7 @@ from kschedd.pools.autoscaler.estimator import MOST_NODES, estimate, node_like
 from kschedd.pools.autoscaler.expanders import ExpansionOption
 from kschedd.pools.autoscaler.groups import AutoscaledGroup
 from kschedd.pools.autoscaler.pods import is_daemon
-from kschedd.pools.autoscaler.trials import PlacementTrials
+from kschedd.pools.trials import PlacementTrials
 
 _MOST_GROUPS: Final = 10  # groups of equal pods for each controller
 _MEMORY_TOLERANCE: Final = 0.015

@@ -1,4 +1,4 @@
-"""The interface by which Cluster Autoscaler's rules place pods on a copy of the cluster.
+"""The interface by which the rules of node pools place pods on a copy of the cluster.
 
 The rules use the filters of kube-scheduler, but they do not import a scheduler: a caller passes in an object with this
 interface (`kschedd.scheduling.trial_cluster`).

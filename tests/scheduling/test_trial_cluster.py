@@ -1,0 +1,40 @@
+"""Tests that a trial cluster places pods with the scheduler's filters, and reverts to a mark."""
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.config.loading.load import config_from_raw
+from kschedd.scheduling.trial_cluster import TrialCluster
+
+
+def node(name: str, cpu: str = "2") -> Node:
+    amounts = {"cpu": cpu, "memory": "4Gi", "pods": "10"}
+    return Node.from_raw({"metadata": {"name": name}, "status": {"capacity": amounts, "allocatable": amounts}})
+
+
+def pod(name: str, cpu: str = "1", node_name: str = "") -> Pod:
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "nodeName": node_name}
+    return Pod.from_raw({"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": spec})
+
+
+def test_all_changes_since_a_mark_are_reverted() -> None:
+    trials = TrialCluster.of(config_from_raw(None), [node("a"), node("b"), pod("running", "2", "a")])
+    assert trials.feasible(pod("new")) == ["b"]
+    mark = trials.mark()
+    trials.place(pod("new"), "b")
+    trials.remove_pod(trials.pods_on("a")[0])
+    trials.remove_node("a")
+    trials.put_node(node("c", "8"))
+    trials.put_node(node("b", "1"))
+    assert trials.feasible(pod("other")) == ["c"]
+    trials.revert(mark)
+    assert [each.name for each in trials.nodes()] == ["a", "b"]
+    assert [each.name for each in trials.pods_on("a")] == ["running"]
+    assert trials.feasible(pod("other")) == ["b"]
+    assert trials.feasible(pod("large", "2")) == ["b"]
+
+
+def test_the_reasons_are_those_of_the_filters() -> None:
+    trials = TrialCluster.of(config_from_raw(None), [node("a"), pod("running", "2", "a")])
+    assert trials.why_not(pod("new"), "a") == ("Insufficient cpu",)
+    trials.remove_pod(trials.pods_on("a")[0])
+    assert trials.why_not(pod("new"), "a") == ()
