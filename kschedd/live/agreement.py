@@ -6,9 +6,10 @@ Owns: the counts of placements by result, and the latest placements that differ 
 Ends: when it is cancelled.
 
 When the mirrored cluster binds a pod, the daemon explains the pod in the state just before the binding. If this
-explanation chooses another node, the daemon explains the pod again in the state RACE_S earlier, because the cluster's
-scheduler may have decided before it observed the latest changes. Explanations run in a thread and use at most a tenth
-of a core; placements that arrive too fast are counted but not evaluated.
+explanation chooses another node, the daemon explains the pod again in other states of RACE_S before and after: the
+cluster's scheduler may have decided before it observed the latest changes, and its bindings may arrive in another
+order. Explanations run in a thread and use at most a tenth of a core; placements that arrive too fast are counted but
+not evaluated.
 """
 
 import time
@@ -34,6 +35,8 @@ RACE_S: Final = 2.0  # maximum delay in seconds with which the other scheduler o
 _NEW_S: Final = 60.0  # maximum age in seconds of a new pod whose first received state already has a node
 _WAITING: Final = 64  # maximum number of placements that wait to be evaluated
 _LATEST: Final = 100  # maximum number of stored placements that differ
+_RECENT: Final = 200  # maximum number of bindings whose versions are kept
+_NEAR: Final = 4  # maximum number of bindings before, and after, whose states are tried
 _IDLE: Final = 9  # pause after an evaluation, as a multiple of its duration
 _NODES: Final = 5  # maximum number of expected nodes that an answer names for one binding
 _TAKEN: Final = 1000  # number of events processed between two pauses
@@ -63,6 +66,8 @@ class AgreementActor:
     _plugins: Counter[tuple[str, str]] = attrs.field(factory=Counter, init=False)
     _latest: deque[OtherPlacement] = attrs.field(factory=lambda: deque(maxlen=_LATEST), init=False)
     _versions: deque[tuple[float, int]] = attrs.field(factory=deque, init=False)  # received within RACE_S
+    # the latest bindings, in order: time and version before each
+    _recent: deque[tuple[float, int]] = attrs.field(factory=lambda: deque(maxlen=_RECENT), init=False)
 
     def __attrs_post_init__(self) -> None:
         self._since_s = self._cluster.clock.now()
@@ -98,6 +103,7 @@ class AgreementActor:
         earlier = self._versions[0][1] if self._versions else before
         for binding in bindings(events, now, earlier):
             self._bound += 1
+            self._recent.append((now, binding.version))
             try:
                 to_judge.send_nowait(binding)
             except trio.WouldBlock:
@@ -121,19 +127,34 @@ class AgreementActor:
             found = await self._explain(binding, binding.version)
             result, plugin, why = judged(found, binding.node)
             if result != "equal":
-                before = await self._explain(binding, binding.earlier)
-                if judged(before, binding.node)[0] == "equal":
-                    result, plugin = "race", ""
-                    why = f"chosen in the state of {RACE_S:g} s earlier"
+                for version, state in self._other_states(binding):
+                    if judged(await self._explain(binding, version), binding.node)[0] == "equal":
+                        result, plugin, why = "race", "", f"it is the best node in the state {state}"
+                        break
         except Gone:
             self._not_evaluated += 1
             return
         self._results[result] += 1
         if result == "equal":
             return
-        self._plugins[result, plugin] += bool(plugin)
+        if plugin:
+            self._plugins[result, plugin] += 1
         expected = ([found.chosen] if found.chosen else found.ties)[:_NODES]
         self._latest.append(OtherPlacement(binding.at_s, binding.pod.key, binding.node, expected, result, plugin, why))
+
+    def _other_states(self, binding: ObservedBinding) -> Iterator[tuple[int, str]]:
+        """Yield versions of states that the other scheduler may have seen, each with a description.
+
+        A scheduler counts its own bindings when it decides; they may be received in another order.
+        """
+        near = [version for at_s, version in self._recent if abs(at_s - binding.at_s) <= RACE_S]
+        before = [version for version in near if version < binding.version]
+        after = [version for version in near if version > binding.version]
+        for number, version in enumerate(reversed(before[-_NEAR:]), 1):
+            yield version, "before the previous binding" if number == 1 else f"before the previous {number} bindings"
+        for number, version in enumerate(after[:_NEAR], 1):
+            yield version + 1, "after the next binding" if number == 1 else f"after the next {number} bindings"
+        yield binding.earlier, f"of {RACE_S:g} s earlier"
 
     async def _explain(self, binding: ObservedBinding, version: int) -> Explanation:
         """Explain the pod in the state of a version of the mirror. Raises Gone."""

@@ -62,8 +62,8 @@ class OtherPlacement:
     expected: Annotated[list[Annotated[str, "node"]], "the nodes that this daemon would choose, at most 5"]
     result: Annotated[
         str,
-        "race (expected in the state of 2 s earlier), partial search (possibly the search ended before the best node), "
-        "lower score, rejected or unknown node",
+        "race (expected in another state of the last 2 s), partial search (possibly the search ended before the best "
+        "node), lower score, rejected or unknown node",
     ]
     plugin: Annotated[str, "the plugin that rejects the node or has the largest difference in points, or empty"]
     why: str

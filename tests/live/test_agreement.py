@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import trio
 
+from kschedd.actors.cluster import LiveCluster
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.explain.answers import Explanation, Rejection, Score, SearchAnswer, Skipped, VerdictAnswer
@@ -173,3 +174,42 @@ async def test_a_placement_that_differs_is_kept_with_its_rule(tmp_path: Path) ->
         assert (other.pod, other.node, other.expected) == ("default/by-hand", "n2", ["n1"])
         assert other.why == "TaintToleration: node(s) had untolerated taint(s)"
         nursery.cancel_scope.cancel()
+
+
+async def test_bindings_that_arrive_in_another_order_are_a_race(tmp_path: Path) -> None:
+    """Evaluate pods as if the other scheduler had decided about the second one first."""
+    async with origin() as real, mirror_of(tmp_path, real) as (cluster, _), trio.open_nursery() as nursery:
+        actor = AgreementActor(cluster)
+        nursery.start_soon(actor.run)
+        await trio.testing.wait_all_tasks_blocked()
+        await real.cluster.store.create(node("n2"))
+        for name in ("first", "second"):
+            waiting = pod(name)
+            waiting["spec"]["schedulingGates"] = [{"name": "a/b"}]
+            waiting["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+            await real.cluster.store.create(waiting)
+        both = [await received(cluster, name) for name in ("first", "second")]
+        await real.cluster.store.patch("Pod", "default", "first", {"spec": {"schedulingGates": None}})
+        await until(lambda: runs(cluster, "first"))
+        taken = await cluster.store.get("Pod", "default", "first")
+        assert isinstance(taken, Pod)
+        await until(lambda: judged_pods(actor, 1))
+        version = await cluster.store.do(lambda store: store.version)
+        await actor.judge(ObservedBinding(both[1], taken.node_name, cluster.clock.now(), version, version))
+        assert actor.describe().results["race"] == 1
+        assert actor.describe().latest[-1].why == "it is the best node in the state before the previous binding"
+        nursery.cancel_scope.cancel()
+
+
+async def received(cluster: LiveCluster, name: str) -> Pod:
+    async def is_there() -> bool:
+        return await cluster.store.find("Pod", "default", name) is not None
+
+    await until(is_there)
+    found = await cluster.store.get("Pod", "default", name)
+    assert isinstance(found, Pod)
+    return found
+
+
+async def judged_pods(actor: AgreementActor, count: int) -> bool:
+    return sum(actor.describe().results.values()) == count

@@ -12,7 +12,7 @@ Raw = Mapping[str, Any]
 
 _RESULTS: Final = {
     "equal": "the node is one of those that this daemon would choose",
-    "race": "it is, in the state of 2 s earlier: the scheduler had not observed the latest changes",
+    "race": "the same in another state of the last 2 s: decided before the latest changes were observed",
     "partial search": "another node has more points, but the search possibly ended before it",
     "lower score": "another node has more points",
     "rejected": "a filter rejects the node",
