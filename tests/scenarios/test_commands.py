@@ -62,6 +62,7 @@ def test_every_verb_does_what_it_does_on_a_live_daemon(scenario: ScenarioCluster
         "apply",
         "capacity",
         "compare",
+        "deschedule",
         "diff",
         "edit",
         "fork diff",
