@@ -116,8 +116,8 @@ def _set_encoding() -> None:
 def _open_closed_streams() -> None:
     """Reopen standard streams that the caller closed, on a descriptor whose use fails like that of a closed one.
 
-    Otherwise the next opened file would get the number of the closed descriptor, and output would be written to that
-    file. Standard error is opened on /dev/null instead: an error message without a reader is not a failure.
+    If a stream stayed closed, the next opened file would get its descriptor, and output would be written to that file.
+    Standard error is opened on /dev/null instead: an error message without a reader is not a failure.
     """
     # Opened in the opposite mode, so that reads and writes fail, as in gnulib's stdopen.
     for number, name, flags in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):

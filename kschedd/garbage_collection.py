@@ -4,8 +4,8 @@ The collector runs rarely, because this program rarely creates reference cycles.
 
 A collection of young objects takes about 0.3 us per object, but it also traverses everything to which they refer. A
 collection after a new copy of a map of 50,000 pods takes 10 ms or more, twice, and stops all threads during this time.
-Large copies are therefore made while collection is postponed. Afterwards, these copies are old objects, which only a
-full collection traverses.
+Large copies are therefore made while collection is postponed. When collection is no longer postponed, these copies are
+old objects, which only a full collection traverses.
 
 A full collection takes 0.5 us per object: 100 ms or more in a large cluster. A program that ends soon rarely needs a
 full collection. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one
@@ -48,9 +48,9 @@ def tune_gc() -> None:
     10,000 objects take 6 to 9 ms on a busy machine.
 
     Objects that survive one collection usually stay alive, so there is no middle generation: -1 makes every portion old
-    immediately. Otherwise three portions together would be traversed a second time. Old objects are traversed if about
-    1,200,000 more objects were created than freed; Python also requires that their number has grown by a quarter since
-    the last time.
+    immediately. With a middle generation, three portions together would be traversed a second time. Old objects are
+    traversed if about 1,200,000 more objects were created than freed; Python also requires that their number has grown
+    by a quarter since the last time.
     """
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
 
@@ -90,8 +90,8 @@ def collection_postponed() -> Iterator[None]:
     """Postpone garbage collection in all threads; all objects that exist at the end of the context become old.
 
     Used to make large copies while other threads continue. Several threads and tasks may be in this context at the same
-    time. In a daemon that has `FullCollections`, the old objects are excluded immediately. Otherwise, the objects that
-    `freeze_gc` has excluded are included again, so the next full collection takes longer.
+    time. In a daemon that has `FullCollections`, the old objects are excluded immediately. In other programs, the
+    objects that `freeze_gc` has excluded are included again, so the next full collection takes longer.
     """
     global _postponing, _was_on
     due = False

@@ -2,7 +2,7 @@
 
 A request takes several iterations of the event loop: it is read, passed to an actor, answered, and sent back. While the
 scheduler is busy, each of these iterations would wait for one of the scheduler's slices. If a request has just begun,
-the scheduler therefore lets several iterations run after a slice. These iterations cost a fraction of a slice.
+the scheduler therefore lets several iterations run after a slice. The additional iterations cost a fraction of a slice.
 
 Sessions record the start of requests in a Courtesy object; actors that work in slices read it.
 """

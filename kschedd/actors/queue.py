@@ -1,4 +1,4 @@
-"""QueueActor: owns the scheduling queue. It pops pods, receives failed pods, and requeues pods on cluster events.
+"""QueueActor: owns the scheduling queue, pops pods, receives failed pods, and requeues pods on cluster events.
 
 Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the number of pods
 requested), and `OwnerQuery` over this actor. Sends: `Popped`, one for each request for pods, as soon as a pod is

@@ -1,8 +1,8 @@
 """RunRecording: the recording of a run; it begins with the run, or later on a running daemon.
 
-A later recording must begin when no pod is being scheduled or bound. The queue therefore pops no pods until then. This
-takes as long as the bindings in progress; the caller may limit the wait. The driver is then copied, and all its later
-calls are recorded. The queue is copied after it has applied the driver's operations up to that point.
+A later recording must begin when no pod is being scheduled or bound. The queue therefore pops no pods until then. The
+wait takes as long as the bindings in progress; the caller may limit its duration. The driver is then copied, and all
+its later calls are recorded. The queue is copied after it has applied the driver's operations up to that point.
 Finally, the copies are written, and pods are popped again.
 
 Owns: the recorder, if any. Ends: with `end`, or with the run (`close`). Fails: RecordingError. After any
@@ -91,7 +91,7 @@ class RunRecording:
                 await self._give_back()
             try:
                 is_there = await trio.Path(file).exists()
-            except OSError as fault:  # for example, the file name is too long
+            except OSError as fault:  # for example because the file name is too long
                 raise RecordingError(str(file), f"cannot be written: {fault.strerror}") from fault
             if is_there:
                 raise RecordingError(str(file), "already exists; a recording requires a new file")

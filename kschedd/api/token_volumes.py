@@ -1,6 +1,6 @@
 """Volumes with the token of a pod's ServiceAccount, which admission adds to pods, and their mounts.
 
-They are not part of what a user states: manifests that are derived from pods omit them.
+Token volumes are not written by users, so manifests that are derived from pods omit them.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Tools that change the cluster. They are served only with `mcp --allow-writes`."""
+"""Tools that change the cluster. The tools are served only with `mcp --allow-writes`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -1,8 +1,8 @@
 """Mode `algo`: scheduling cycles only; no API, no queue, no events.
 
-Nodes and init pods are loaded into the scheduler cache. Then a single loop schedules the measured pods one after the
-other: it selects the node, copies the pod, sets its nodeName and assumes it. Loading is not measured, but the
-evaluation of the first pod is measured.
+Nodes and init pods are loaded into the scheduler cache. A single loop then schedules the measured pods one after the
+other: for each pod, the loop selects the node, copies the pod, sets nodeName and assumes the pod. Loading is not
+measured, but the evaluation of the first pod is measured.
 
 In PreemptionBasic, an iteration consists of the failing attempt, the preemption, the removal of its victims, and the
 second attempt, which uses the nominated node. In Unschedulable, an iteration is one whole failing attempt.

@@ -7,8 +7,8 @@ in order, as fast as it can or at a given rate; a watcher records when each pod 
 creation to binding. With a given rate, a pod counts as created at its due time even if the feeder is late; all pods
 that are due are created in one request.
 
-In Unschedulable, the pods that fit no node are created first. The measurement starts once each of them has been
-attempted and found unschedulable.
+In the workload Unschedulable, the pods that fit on no node are created first. The measurement starts once each of them
+has been attempted and found unschedulable.
 """
 
 import sys

@@ -22,8 +22,8 @@ def in_place(workload: ExaminedWorkload) -> list[RemedyOption]:
 def beside_missing(workload: ExaminedWorkload, option: RemedyOption) -> list[RemedyOption]:
     """Return the option combined with a rollout that proceeds although replicas are already missing.
 
-    Old pods are deleted first, because they may occupy the nodes of the new pods. Afterwards the previous strategy is
-    restored, so that later rollouts do not delete as many pods at a time.
+    Old pods are deleted first, because they may occupy the nodes of the new pods. After the rollout, the previous
+    strategy is restored, so that later rollouts delete fewer pods at a time.
     """
     missing = workload.wanted - len(workload.scheduled)
     if workload.kind != "Deployment" or missing < 1 or not workload.scheduled:

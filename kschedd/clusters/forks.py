@@ -79,7 +79,10 @@ class NamedFork:
             raise _not_found(self.name, ())
 
     def close(self) -> None:
-        """Delete the fork's cluster when the running work has ended. Deleting a large cluster takes long."""
+        """Delete the fork's cluster when the running work has ended.
+
+        Closing a fork takes long if its cluster is large.
+        """
         self.discarded = True
         with self.busy:
             self.cluster.engine.close()

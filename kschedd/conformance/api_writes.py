@@ -19,8 +19,8 @@ _NONE: Final[Raw] = {}
 def verb_of(write: Write, before: Object | None) -> str:
     """Return the verb of the request that upstream sends for a write. `before` is the object's last state.
 
-    Upstream updates claims, but patches them to remove reservations. This scheduler writes only the changed fields of a
-    claim, so the verb depends on the change.
+    Upstream updates claims, but patches them to remove reservations. kschedd writes only the changed fields of a claim,
+    so the recorded verb is derived from the change.
     """
     match write:
         case MergePatch("ResourceClaim") if not _gives_up(write.patch, before):

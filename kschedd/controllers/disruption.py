@@ -6,9 +6,9 @@ again if the pod is not deleted within two minutes. The required number of healt
 of the scale of the pods' controllers. DisruptionTarget conditions of pods that are not deleted within two minutes are
 set to False.
 
-This controller stores the counts of each budget's pods. Every pod event updates the counts, so the cost of a reconcile
-depends only on the budget's number of controllers and disrupted pods. The controller also stores the deadlines for both
-two-minute limits. Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go.
+The disruption controller stores the counts of each budget's pods. Every pod event updates the counts, so the cost of a
+reconcile depends only on the budget's number of controllers and disrupted pods. The controller also stores the
+deadlines for both two-minute limits. Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go.
 """
 
 from collections.abc import Mapping, Sequence

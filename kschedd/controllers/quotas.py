@@ -1,10 +1,10 @@
 """ResourceQuotas: copies the spec to status.hard, and the namespace's usage to status.used.
 
-Admission adds new objects and increased amounts to the usage. This controller adds existing objects when a quota is new
-or its spec changes, and objects that later begin to match its scopes. The controller subtracts objects that are deleted
-or no longer match the scopes, and decreased amounts. The controller lists a namespace's objects once for each change of
-a quota's spec, and when pods are not deleted in time. Processing the deletion of an object takes the same time for any
-number of objects.
+Admission adds new objects and increased amounts to the usage. The quota controller adds existing objects to the usage
+when a quota is new or its spec changes, and objects that later begin to match the quota's scopes. The controller
+subtracts objects that are deleted or no longer match the scopes, and decreased amounts. The controller lists a
+namespace's objects once for each change of a quota's spec, and when pods are not deleted in time. Processing the
+deletion of an object takes the same time for any number of objects.
 
 For each quota, the controller stores the counted spec and the cluster version of the count, because objects deleted
 before this version were not counted. The controller also stores the pods that were not counted, and the times from

@@ -1,7 +1,7 @@
 """The objects that pods of every namespace use: the ServiceAccount `default`, and the ConfigMap kube-root-ca.crt.
 
-They are created with the namespace, and again if they are deleted. The ConfigMap contains the certificate of the API
-server; without TLS it contains a certificate that nothing uses, because pods mount it.
+Both objects are created with the namespace, and created again if they are deleted. The ConfigMap contains the
+certificate of the API server; without TLS it contains a certificate that nothing uses, because pods mount it.
 
 Owns nothing. Source: Kubernetes v1.37, controller/serviceaccount/serviceaccounts_controller.go,
 controller/certificates/rootcacertpublisher.

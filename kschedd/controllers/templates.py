@@ -25,7 +25,7 @@ def template_hash(template: Raw, collisions: int) -> str:
     """Return a short hash of a template in upstream's format (FNV-1a, encoded without vowels).
 
     The hashes differ from those in a real cluster, because upstream hashes Go's dump of its struct, which kschedd
-    cannot reproduce. This is harmless, because templates are compared in full.
+    cannot reproduce. Different hashes are harmless, because templates are compared in full.
     """
     text = json.dumps(canonical_template(template), sort_keys=True, separators=(",", ":"), default=str)
     number = 2166136261

@@ -2,8 +2,9 @@
 
 A class provides two resources: the resource that it names (`extendedResourceName`), and
 `deviceclass.resource.kubernetes.io/` followed by the name of the class. If an extended resource is in a node's
-allocatable, a device plugin provides it. Otherwise, an internal claim is allocated. This claim exists only in memory
-while nodes are searched, is created before the pod is bound, and is deleted if the binding fails.
+allocatable, a device plugin provides it. If the resource is not in a node's allocatable, an internal claim is
+allocated. The internal claim exists only in memory while nodes are searched, is created before the pod is bound, and is
+deleted if the binding fails.
 
 If two classes name the same resource, the newer class provides it (for equal ages, the first class by name), as in
 1.36.3. If the other class was created second, it does not provide its implicit resource either.

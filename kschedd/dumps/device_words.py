@@ -2,10 +2,10 @@
 
 An expression is rewritten token by token: its string literals, the names of attributes and its own variables are
 replaced by the same made-up words as in the devices, and comments are removed. The new expression is used only if it
-selects the same devices of the dump as the original. Otherwise the expression stays unchanged, for example if it has a
-regular expression or an ordering of strings. The drivers, attributes and capacities in the expression then also stay
-unchanged, and so do the values of these attributes. If the expression still selects other devices, all expressions and
-all names of devices stay unchanged.
+selects the same devices of the dump as the original. If the new expression selects other devices, the expression stays
+unchanged, for example if it has a regular expression or an ordering of strings. The drivers, attributes and capacities
+in the expression then also stay unchanged, and so do the values of these attributes. If the expression still selects
+other devices, all expressions and all names of devices stay unchanged.
 
 Raises nothing.
 """

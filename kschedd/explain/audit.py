@@ -191,7 +191,7 @@ class Auditor:
             self.undecided += 1
             return
         spec = one.pod.pod_spec
-        alone = bool(spec.volumes or spec.resource_claims)  # the names of its claims may contain the pod's name
+        alone = bool(spec.volumes or spec.resource_claims)  # names of claims may contain the pod's name
         nominator = self.nominator
         kind = (one.pod.signature.id, one.unschedulable_plugins, one.pending_plugins)
         if not alone and not nominator and kind in self._fits_nowhere:

@@ -2,8 +2,9 @@
 
 No attribute may change a decision: `kschedd.testing.rules` checks that every attempt has the same result without it. A
 plugin that breaks a rule causes wrong verdicts instead of an error, so omit an attribute when in doubt. In-tree and
-out-of-tree plugins may have the same attributes. These attributes are read only from in-tree plugins: `constant_score`,
-`verdict_key`, `repeats_while_unchanged` and the attributes of `MissingCycleStateMessages` and `IdlePoints`.
+out-of-tree plugins may have the same attributes. The following attributes are read only from in-tree plugins:
+`constant_score`, `verdict_key`, `repeats_while_unchanged` and the attributes of `MissingCycleStateMessages` and
+`IdlePoints`.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """

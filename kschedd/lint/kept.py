@@ -1,6 +1,7 @@
 """Files that a repository keeps beside its current ones.
 
-Such files are archives, older versions, files for old clusters, tests, and files of builds or dependencies.
+Files that are not current are archives, older versions, files for old clusters, tests, and files of builds or
+dependencies.
 
 Only names below a given folder are examined: a file that the user names is always linted.
 """

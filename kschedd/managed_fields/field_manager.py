@@ -5,7 +5,7 @@ field managers; the first apply assigns all existing fields to `before-first-app
 that a strategy resets (see `kept`), because a write cannot change them.
 
 Only `kubectl` takes over, without `force`, the fields that its client-side apply wrote according to the annotation.
-Such an apply also updates the annotation.
+An apply that takes over these fields also updates the annotation.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/managedfields/internal (fieldmanager.go, structuredmerge.go,
 stripmeta.go, skipnonapplied.go, lastappliedmanager.go, lastappliedupdater.go, versioncheck.go).

@@ -246,5 +246,5 @@ def evict(victim: Pod, scheduler_name: str, preemptor: str) -> list[Write]:
 
 
 def _after_pod_deleted(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """Never requeue the pod, because the hints of the plugins that rejected the pod decide about this event."""
+    """Never requeue the pod: for this event, only the hints of the plugins that rejected the pod decide."""
     return QUEUE_SKIP

@@ -2,9 +2,9 @@
 
 A pod in flight is in no sub-queue, so an event cannot requeue it directly. Instead, an event is stored until every pod
 that was in flight at its arrival has left. When an attempt fails, the pod is checked against all events since its pop.
-Therefore no wake-up is lost, whatever the order of events. (If every hint returns Queue, the result is equivalent to
-upstream's older rule, which sent the pod to backoffQ after any move request since its pop.) Events that the caches had
-observed before the pod's attempt began are skipped.
+Because of this check, no wake-up is lost, whatever the order of events. (If every hint returns Queue, the result is
+equivalent to upstream's older rule, which sent the pod to backoffQ after any move request since its pop.) Events that
+the caches had observed before the pod's attempt began are skipped.
 
 Events are numbered in order of arrival. A pod stores the number of the first event after its pop. Events older than the
 oldest pod's number are dropped.

@@ -31,7 +31,7 @@ class RequeueStats:
     _woken: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)  # uid -> (plugin, event) of last wake-up
 
     def observe(self, moves: Sequence[Move], kinds: Collection[tuple[SubQueue, str]]) -> None:
-        """Process these moves; `kinds` contains their sources and events."""
+        """Count these moves of pods between sub-queues; `kinds` contains the sources and events of the moves."""
         if self._woken or any(source in _ASLEEP or event == SCHEDULE_ATTEMPT_FAILURE for source, event in kinds):
             for move in moves:
                 self(move)

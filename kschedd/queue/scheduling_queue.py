@@ -288,7 +288,7 @@ class SchedulingQueue:
 
         The caller must set `unschedulable_plugins` and `pending_plugins`; if both are empty, the attempt ended in an
         error. Events since the pop decide the sub-queue, except events of cache updates up to number `seen`, which the
-        attempt has used. Afterwards the pod is not in flight.
+        attempt has used. After this call, the pod is not in flight.
         """
         try:
             if entry.key in self._entries:

@@ -2,8 +2,8 @@
 
 A note is a tuple of its kind and its values. Calls of the driver and of the queue form one sequence, in the order in
 which they began. With out-of-tree plugins, calls of the driver and of the queue may overlap in threads. The order of
-the calls of each state machine is still preserved. This is sufficient, because the two state machines interact only
-through messages and plugins.
+the calls of each state machine is still preserved. The order within each state machine is sufficient, because the two
+state machines interact only through messages and plugins.
 
 Times are seconds (driver) or nanoseconds (queue) since the epoch.
 """

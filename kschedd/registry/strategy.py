@@ -2,8 +2,8 @@
 
 A strategy defines whether the kind has a status subresource, which changes increment metadata.generation, and which
 fields the server sets or preserves. `prepare_create`, `prepare_update` and `prepare_status` apply the strategy to a
-decoded object with its defaults. The caller validates the object afterwards. These functions return a new object;
-nothing is modified in place.
+decoded object with its defaults. The caller validates the object afterwards. The functions of a strategy return a new
+object; they modify nothing in place.
 
 Source: Kubernetes v1.34, pkg/registry/*/strategy.go (PrepareForCreate, PrepareForUpdate), and the conversions of
 deprecated fields in pkg/apis/*/v1/conversion.go.

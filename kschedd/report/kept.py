@@ -1,8 +1,8 @@
 """A report from data that a daemon stores in any case: its log and its pods.
 
 A daemon collects no data for reports. Instead, the node table of a fork of the cluster is set back to the beginning of
-the log. Pods bound later are removed from their nodes, and pods deleted later are added again. Then the entries of the
-log are replayed in the order of their times, and data is collected as in an observed run.
+the log. Pods bound later are removed from their nodes, and pods deleted later are added again. After these corrections,
+the entries of the log are replayed in the order of their times, and data is collected as in an observed run.
 
 The report shows the present nodes. Objects that were deleted before the beginning of the store's log are missing.
 """

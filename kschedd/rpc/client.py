@@ -10,8 +10,8 @@ A program without Trio imports `kschedd.rpc.blocking` and starts faster.
 
 `Client` consists of a `Connection` and two tasks: one sends messages from a bounded channel, and one reads. When the
 buffer of a subscription is full, the reader blocks, and so does the daemon. The reader blocks only for a limited time,
-because the unread data may contain a response for which the subscriber waits. Then the subscription ends with
-`too_slow`.
+because the unread data may contain a response for which the subscriber waits. After this time the subscription ends
+with `too_slow`.
 """
 
 from __future__ import annotations

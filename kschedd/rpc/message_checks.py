@@ -1,7 +1,7 @@
 """Limits on messages of untrusted clients: length, nesting, and number of arrays and maps.
 
 A length is checked when a message announces it; nesting and map keys are checked when the message is unpacked.
-Both checks work without recursion and in slices, because clients choose the depth and the number of values.
+The checks work without recursion and in slices, because clients choose the depth and the number of values.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The default is `$KSCHEDD_SOCKET`, otherwise `kschedd/kschedd.sock` in `$XDG_RUNTIME_DIR`, otherwise `kschedd.sock` in
 `kschedd-UID` under the directory for temporary files. All users can write to the directory for temporary files, so
-`kschedd-UID` must belong to this user and must not be accessible to others. Otherwise another user could impersonate
-the daemon.
+`kschedd-UID` must belong to this user and must not be accessible to others. If other users could write to
+`kschedd-UID`, they could impersonate the daemon.
 
 This module accesses the file system, and does not import Trio.
 """

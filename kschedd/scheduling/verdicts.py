@@ -193,7 +193,7 @@ class Verdicts:
         )
 
     def overruled(self, statuses: Mapping[int, Status], elsewhere: Iterable[Status]) -> "Verdicts":
-        """Return the verdicts with additional statuses, for rows and for names without a node."""
+        """Return the verdicts with further statuses for some rows, and for node names without a row."""
         known = set(self.rows.tolist())
         more = np.array([row for row in statuses if row not in known], dtype=np.int64)
         rows = np.concatenate((self.rows, more))

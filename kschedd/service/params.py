@@ -1,9 +1,9 @@
 """Parameters of a method: their declaration, and the validation of a call's parameters against it.
 
 A call passes its parameters by position, `["Pod", "default"]`, or by name, with the usual extension of MessagePack-RPC:
-an array that contains only one map, `[{"kind": "Pod"}]`. These forms are ambiguous only if the first parameter of a
-method may be a map. A single map then contains names if every key is a parameter's name; otherwise it is the first
-parameter.
+an array that contains only one map, `[{"kind": "Pod"}]`. The two forms of parameters are ambiguous only if the first
+parameter of a method may be a map. A single map then contains names if every key is a parameter's name; otherwise it is
+the first parameter.
 
 Null for an optional parameter means that it is not given.
 

@@ -5,7 +5,8 @@ neither admitted nor counted in quotas. The objects keep their UID, creation tim
 deletion timestamps. Fields that do not exist in this version are dropped.
 
 Equal pod specs are validated and stored only once. In a real cluster no two specs are equal, because each contains a
-volume with a unique name for its service account's token. This name is therefore ignored in comparisons.
+volume with a unique name for its service account's token. The name of the token volume is therefore ignored in
+comparisons.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping

@@ -3,8 +3,8 @@
 Thousands of simulated kubelets each renew a Lease every ten seconds, and the Leases are rarely read. A Lease with the
 annotation `kschedd.io/renewed-every-seconds` therefore represents all renewals since its stored renewTime; readers get
 the latest renewal. While a client watches Leases, each renewal is written with a resourceVersion and an event: the
-store writes all due renewals when the watch begins, and the heartbeat controller writes later renewals. Otherwise
-renewals are not written.
+store writes all due renewals when the watch begins, and the heartbeat controller writes later renewals. While no client
+watches Leases, renewals are not written.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """Requests that run on a fork of the store, before their changes are applied to the store.
 
-Validating a large object takes half a second, and an atomic request may contain ten thousand small objects. Neither may
-block other requests. A long request therefore runs in a thread, on a fork (`Store.fork`) that shares the immutable
-objects. `changes_of` collects the fork's changes, and `Store.adopt` applies them to the store quickly. If an object
-that the request used has changed meanwhile, the request is retried on a new fork.
+Validating a large object takes half a second, and an atomic request may contain ten thousand small objects. Neither
+kind of request may block other requests. A long request therefore runs in a thread, on a fork (`Store.fork`) that
+shares the immutable objects. `changes_of` collects the fork's changes, and `Store.adopt` applies them to the store
+quickly. If an object that the request used has changed meanwhile, the request is retried on a new fork.
 
 Besides the objects that it changes, a request uses the kinds that admission reads, which do not include pods and nodes.
 """

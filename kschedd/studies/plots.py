@@ -305,7 +305,9 @@ def _heatmap(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:
     varied = _varied(rows)
     chosen = [choice.x or next(iter(varied), ""), choice.y or next(iter(varied[1:]), "")]
     if len(set(chosen) & set(varied)) < 2:
-        raise PlotError(f"heatmap: --x and --y must be two of what varies (allowed: {', '.join(varied) or 'nothing'})")
+        raise PlotError(
+            f"heatmap: --x and --y must be two parameters that vary (allowed: {', '.join(varied) or 'nothing'})"
+        )
     cells = {(label_of(x), label_of(y)): group for [x, y], group in grouped(rows, chosen)}
     columns, lines = list(dict.fromkeys(x for x, _ in cells)), list(dict.fromkeys(y for _, y in cells))
     values = [

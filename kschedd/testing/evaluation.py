@@ -5,7 +5,7 @@
 
 The plugin runs in a separate process, with limits on time, memory, processes and output. If it fails or exceeds a
 limit, `valid` is False in the result and `error` is the reason. All processes that it started are killed at the end.
-This is not a sandbox: the program can use the network, and read and write the user's files.
+The separate process is not a sandbox: the program can use the network, and read and write the user's files.
 """
 
 import json

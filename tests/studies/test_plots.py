@@ -105,7 +105,7 @@ def test_the_name_decides_the_format(name: str, start: bytes, rows: Path, tmp_pa
         (["-o", "x.svg", "--y", "speed"], '--y "speed": no such metric (allowed: placed, pending)'),
         (
             ["-o", "x.svg", "--kind", "heatmap", "--x", "seed"],
-            "heatmap: --x and --y must be two of what varies (allowed: a, b)",
+            "heatmap: --x and --y must be two parameters that vary (allowed: a, b)",
         ),
     ],
 )  # fmt: skip

@@ -321,7 +321,7 @@ class StoreActor:
     async def _heed(self, kept: "trio.MemoryReceiveChannel[Outcome]") -> None:
         """Receive the reports of the journal.
 
-        This task waits for no other messages, so the journal's actor never waits for the store.
+        The task waits for no other messages, so the journal's actor never waits for the store.
         """
         async with kept:
             async for outcome in kept:

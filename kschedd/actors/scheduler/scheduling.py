@@ -15,9 +15,9 @@ message per slice, not one per pod.
 With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock, except
 while it waits for a plugin. An attempt of a profile with only in-tree plugins runs on the event loop. Until the step
 ends, `_meanwhile` answers queries. During an attempt, it also continues bindings in other threads, which take the lock.
-It pauses while other code of this actor runs, so two threads never use the driver at the same time. It also runs while
-extenders are called. PreBind, Bind and PostBind of out-of-tree plugins, and an extender's Bind, run as separate tasks
-(`PluginCall`).
+`_meanwhile` pauses while other code of this actor runs, so two threads never use the driver at the same time.
+`_meanwhile` also runs while extenders are called. PreBind, Bind and PostBind of out-of-tree plugins, and an extender's
+Bind, run as separate tasks (`PluginCall`).
 """
 
 import time
@@ -366,8 +366,8 @@ class SchedulingActor:
     def _exclusively(self) -> AbstractContextManager[object]:
         """Return a context for a short part of the driver that calls no plugin.
 
-        Calls of binding cycles run in their own threads and may change the same state. They never hold the lock while
-        they wait.
+        Calls of binding cycles run in their own threads and may change the same state. These threads never hold the
+        lock while they wait.
         """
         return self._threads.lock.taken() if self._out_of_tree else nullcontext()
 

@@ -158,11 +158,11 @@ _WORDS: Final[Mapping[str, Kind]] = {word: kind for kind in KINDS for word in (k
 
 
 def name_in_group(name: str, group: str) -> str:
-    """Return the unique name of a kind that is not built in. It includes the group if another kind has the same name.
+    """Return the unique name of a kind that is not built in, with its group if another kind has the same name.
 
-    This applies to kinds of other groups with the name of a built-in kind. It also applies to built-in kinds behind a
-    feature gate if their names are common among custom resources: Volcano's PodGroup and the scheduler's PodGroup are
-    different kinds.
+    The group is included for kinds of other groups with the name of a built-in kind. The group is also included for
+    built-in kinds behind a feature gate if their names are common among custom resources: Volcano's PodGroup and the
+    scheduler's PodGroup are different kinds.
     """
     return f"{name}.{group}" if group and (name in BY_NAME or (name, group) in _BEHIND_GATES) else name
 

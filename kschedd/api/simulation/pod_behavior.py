@@ -1,9 +1,9 @@
 """The default behavior of simulated pods, and SimulatedBehavior objects that select pods by labels, images, namespaces.
 
-Both are applied once, when a pod is created: they add annotations (`kschedd.api.simulation.annotations`) that the pod
-does not have yet. An annotation in the pod's manifest takes precedence over the objects, which are applied in the order
-of their names, and the objects take precedence over the cluster's default. Pods that are loaded, restored or mirrored
-keep their annotations.
+The default behavior and the SimulatedBehavior objects are applied once, when a pod is created: they add annotations
+(`kschedd.api.simulation.annotations`) that the pod does not have yet. An annotation in the pod's manifest takes
+precedence over the objects, which are applied in the order of their names, and the objects take precedence over the
+cluster's default. Pods that are loaded, restored or mirrored keep their annotations.
 
 Units: seconds.
 """

@@ -6,7 +6,7 @@ without actions is parsed once, and all objects made from it share its parts: ma
 Paths are relative to the benchmark file, or up to release v1.31 to its parent folder.
 
 Upstream decodes pods, nodes, volumes, claims and namespaces into Go types, so their field names are not case-sensitive
-(`NodeAffinityPolicy`). These field names are therefore corrected here.
+(`NodeAffinityPolicy`). This module therefore corrects the case of field names.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/create.go (getSpecFromTextTemplateFile, getTemplateFuncs).
 

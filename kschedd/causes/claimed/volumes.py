@@ -227,7 +227,10 @@ def _limits_of(case: Case, node: str) -> Mapping[str, int]:
 
 
 def _idle_attachments(case: Case, full: Sequence[str], driver: str) -> list[str]:
-    """Return the VolumeAttachments without a pod on the node. Such attachments count towards the driver's limit."""
+    """Return the VolumeAttachments without a pod on the node.
+
+    An attachment without a pod counts towards the driver's limit.
+    """
     used = {
         (pod.node_name, volume_of(claim))
         for pod in case.store.list("Pod")

@@ -344,8 +344,8 @@ def _lowered(resource: str, requested: int, excess: int) -> Callable[[Spec], Non
     """Return the edit that lowers the pod's request of the resource by `excess`.
 
     No init container may request more than the new amount. If one container requests more than all others together,
-    only its request is lowered. Otherwise the requests of all containers are lowered by the same share. A limit that
-    must equal its request is lowered as well.
+    only its request is lowered. If no container does, the requests of all containers are lowered by the same share. A
+    limit that must equal its request is lowered as well.
     """
 
     def edit(spec: Spec) -> None:

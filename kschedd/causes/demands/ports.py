@@ -86,7 +86,7 @@ def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
 def _portless(port: int) -> RemedyOption:
     """Return the option to remove the host port.
 
-    This is the last resort, because clients can then no longer use the node's port.
+    This option is the last one, because without the host port clients can no longer use the node's port.
     """
     summary = f"use no host port {port} (clients reach the pods by a Service only)"
     return RemedyOption(summary, WORKAROUND, edit=spec_edit(_without_port(port)))

@@ -1,7 +1,7 @@
 """The supported releases of kube-scheduler: `--kube-version`.
 
-A release is described by data: its feature gates, and the rules (`rules`) in which it differs from 1.34.1. Default
-plugins and their weights follow from the rules (`in_tree`).
+A release is described by data: its feature gates, and the rules (`rules`) in which it differs from 1.34.1. `in_tree`
+derives the default plugins and their weights from the rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The HorizontalPodAutoscaler controller: every 15 s it sets the replicas of workloads by the usage of their pods.
 
-It scales Deployments, ReplicaSets, ReplicationControllers and StatefulSets by resource metrics (`proposals`), within
-the autoscaler's limits (`limits`). Other metrics need an API that does not exist here, and are reported as missing.
+The controller scales Deployments, ReplicaSets, ReplicationControllers and StatefulSets by resource metrics
+(`proposals`), within the autoscaler's limits (`limits`). Other metrics need an API that does not exist here, and are
+reported as missing.
 
 Owns the timers and the history of each autoscaler. Source: Kubernetes v1.37, controller/podautoscaler/horizontal.go.
 """

@@ -182,5 +182,5 @@ def _bears(pod: Pod, pressures: Sequence[str]) -> bool:
 
 
 def refusal_of(found: Sequence[Insufficient | PredicateFailure]) -> Refusal:
-    """Return the rejection for the first of these failures."""
+    """Return the rejection of the pod for its first failure."""
     return Refusal(found[0].reason, str(found[0]))

@@ -8,7 +8,7 @@ When the taint is removed, the node gets the cloud's labels from its annotations
 `kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type`, each under the current and the deprecated label name.
 Other nodes have only the zone, region and instance type labels of their manifest.
 
-This controller stores the times at which nodes will be initialized. Source: Kubernetes v1.34,
+The cloud node controller stores the times at which nodes will be initialized. Source: Kubernetes v1.34,
 pkg/kubelet/kubelet_node_status.go (initialNode), cloud-provider/controllers/node/node_controller.go.
 """
 
@@ -79,7 +79,7 @@ class CloudNodes:
             if event.type == DELETED:
                 self._due.clear(node.name)
             else:
-                # A node without a Ready condition is registering.
+                # a node that is added without a Ready condition is registering
                 registers = event.type == ADDED and condition(node.status, "Ready") is None
                 writes += self.faults.each("Node", (("", node.name),), partial(self._sync, view, registers), now)
         for name in self._due.due(now):

@@ -1,8 +1,8 @@
 """The rules of taint-based eviction: how long a pod may stay on a node with NoExecute taints.
 
 For each taint, only the first matching toleration is used. If a taint is not tolerated, the pod is evicted immediately.
-If no matching toleration has `tolerationSeconds`, the pod is not evicted. Otherwise the pod is evicted after the
-smallest `tolerationSeconds`; zero and negative values mean immediately.
+If no matching toleration has `tolerationSeconds`, the pod is not evicted. If matching tolerations have
+`tolerationSeconds`, the pod is evicted after the smallest value; zero and negative values mean immediately.
 
 The timer starts when all taints are tolerated and at least one toleration has a time limit. While the timer runs,
 changes of taints or tolerations do not change its end, with two exceptions. The pod is evicted immediately if a taint

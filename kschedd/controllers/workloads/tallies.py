@@ -1,9 +1,9 @@
 """Tallies: counts of the pods of a workload by state, updated from each event in the log.
 
 A workload is reconciled whenever any of its pods changes. For a workload of 20,000 pods, examining all pods each time
-would take most of the run time. The pods of a workload are therefore examined only once, to build a tally. Afterwards,
-the log shows which pods changed, including changes whose events have not been delivered yet, such as the controller's
-own writes. A tally is rebuilt if the log is too short, or if the workload's terms have changed.
+would take most of the run time. The pods of a workload are therefore examined only once, to build a tally. For later
+updates of a tally, the log shows which pods changed, including changes whose events have not been delivered yet, such
+as the controller's own writes. A tally is rebuilt if the log is too short, or if the workload's terms have changed.
 
 A tally stores the state of each pod (or of each node, if each node has one pod). A state is one of a few possible
 values, such as "ready, of the old template". Pods are grouped by state. To count pods, the sizes of some groups are

@@ -9,7 +9,7 @@ depends only on the devices taken so far and the present values of the constrain
 Candidates that every search rejects (`known_candidates`) are skipped, and so are candidates with a different value of
 an attribute that must match. The steps of skipped dead ends are counted as if they had been taken.
 
-This search reproduces the following bugs of kube-scheduler:
+The search reproduces the following bugs of kube-scheduler:
 
 * 1.34: in a subrequest other than the first, mode All continues after its first device as if it were in the first
   subrequest.

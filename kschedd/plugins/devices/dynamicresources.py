@@ -331,7 +331,7 @@ class DynamicResources:
     def _requested(
         self, attempt: DeviceAttempt, claims: tuple[Claim, ...], pod: Pod, needed: tuple[str, ...]
     ) -> NodeRequests:
-        """Return the claims to allocate on nodes where a DeviceClass provides these resources."""
+        """Return the claims to allocate on nodes where a DeviceClass provides the requested extended resources."""
         extended = None
         if attempt.extended is not None:
             extended = node_claim(attempt.extended, pod, needed, self._manager.resolver.classes())

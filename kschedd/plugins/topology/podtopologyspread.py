@@ -65,7 +65,7 @@ Floats = npt.NDArray[np.floating[Any]]
 class _Tally:
     """The number of matching pods in each domain, during this attempt.
 
-    `counts` is the cache's own array until the first change.
+    `counts` is the array of the cache until the first change, which copies the array.
     """
 
     ready: ReadyConstraint

@@ -122,7 +122,7 @@ class SpreadConstraints:
     def all_keys_needed(self, pod: Pod) -> bool:
         """Return whether a node must have all topology keys.
 
-        With the System defaults, only the hostname is required.
+        With the System default constraints, a node needs only the hostname label.
         """
         return bool(pod.signature.spread_constraints) or self._args.defaulting_type != "System"
 

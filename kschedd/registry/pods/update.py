@@ -138,7 +138,7 @@ def _narrowed(old: Raw, new: Raw, rest: dict[str, Any], faults: Faults) -> None:
 
 
 def _validate_stricter(before: Sequence[Raw], terms: Sequence[Raw], faults: Faults) -> None:
-    """Check that each term of a required node affinity only gains requirements; without old terms, any are allowed."""
+    """Check that each term of a required node affinity only gains requirements; without old terms, all are allowed."""
     if before and len(terms) != len(before):
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         faults.append(invalid(_TERMS, terms, why))

@@ -122,7 +122,7 @@ class BatchState:
     hinted: str = ""  # node that the last cycle had to try first
 
     def why_unusable(self, cycle: int, signature: str | None, now_s: float, *, nominated: bool) -> str:
-        """Return why the stored results are unusable; "" if they are usable, provided that their node is full."""
+        """Return why the stored results cannot be used; "" if they can (their node must also be full)."""
         if cycle != self.cycle + 1:
             return "pod_skipped"
         if nominated:

@@ -444,8 +444,8 @@ class Scheduler:
         start = self.start.index % nodes if nodes else 0
         found = yield from self.search.run(known, state, pod, among, start, wanted, counting.if_any, stepper, others)
         if narrowed is not None:
-            # Both searches share this set of plugins, so the message also names the plugins that rejected the nominated
-            # node.
+            # the search on the nominated node and the full search share this set of plugins, so the message also names
+            # the plugins that rejected the nominated node
             found.verdicts.default_status = narrowed_status(tuple(sorted(diagnosis.unschedulable_plugins)))
         processed = found.visited
         if nominee is not None and not len(nominee.rows) and nominee.error is None:

@@ -3,7 +3,7 @@
 Before 1.35 kube-scheduler chooses a node at random. Since 1.35 kube-scheduler selects the first entry of a binary heap
 over the feasible nodes in visiting order. Since 1.35 kube-scheduler chooses at random only if an extender has scored.
 The heap is Go's container/heap: an entry moves up only if its total is higher, and of two children with equal totals
-the left child moves. The root is therefore the first of the best nodes in pre-order of the tree. The root is not always
+the left child moves. The selected root is the first of the best nodes in pre-order of the tree. The root is not always
 the best node that was visited first.
 
 Rules: ties_in_order. Source: Kubernetes v1.34 and v1.36, scheduler/schedule_one.go (selectHost, newSortedNodeScores).

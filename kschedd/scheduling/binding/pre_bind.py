@@ -2,7 +2,7 @@
 
 While volumes are bound or devices reserved, a cluster autoscaler must not remove the node of the pending pod. If a
 PreBind plugin has work, or the pod waits at Permit, the scheduler therefore first writes the node to the pod's status
-(`nominatedNodeName`). The rule nominated_before_binding enables this write.
+(`nominatedNodeName`). The rule nominated_before_binding enables the write of the nominated node.
 
 Source: Kubernetes v1.36, scheduler/schedule_one.go (bindingCycle) and framework/runtime/framework.go
 (RunPreBindPreFlights).

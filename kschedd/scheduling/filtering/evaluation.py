@@ -8,7 +8,8 @@ first reaches a stale row, this row and other stale rows are evaluated in one ca
 The verdicts of filters that read only the Node object are stored separately (`NodeVerdicts`), because pods change often
 and nodes rarely. Classes with equal keys for these filters (`VerdictKey`) share the verdicts.
 
-Invariant: a row that is not stale has the verdict that the plugins would return now. These rules ensure the invariant:
+Invariant: a row that is not stale has the verdict that the plugins would return now. The following rules ensure the
+invariant:
 * An evaluation belongs to a class, or to all classes that differ only in the node to which PreFilter narrowed the
   search. An evaluation is valid for one set of cached filters that PreFilter skips, and for one set of cache keys of
   the filter plugins. If one of these sets differs, a new evaluation replaces the old one.

@@ -4,7 +4,7 @@ The group's cycle runs again with all these pods removed. If the group can then 
 their nodes. Each victim is put back, in descending order of importance, if all pods of the group still fit on their
 nodes. The victims that cannot be put back are evicted. A group has one preemption, which is part of its cycle.
 
-Afterwards the machine's cluster is unchanged; the result is a `GroupPreemption`.
+After the preemption, the machine's cluster is unchanged; the result is a `GroupPreemption`.
 
 Source: Kubernetes v1.37, scheduler/framework/preemption/podgrouppreemption.go.
 """
@@ -158,8 +158,8 @@ class _Preemption:
             for entry, result in results:
                 scheduler = machine.schedulers[entry.pod.scheduler_name]
                 counted = NominatedPods(machine.cluster.table, entry.pod, self.nominator.nominated)
-                # Upstream reuses the state of a cycle without victims. A filter that PreFilter skipped stays skipped,
-                # even if a restored victim would make it reject the pod.
+                # Upstream reuses the state of a cycle without victims. a filter that PreFilter skipped stays skipped,
+                # even if the filter would reject the pod after a victim is restored
                 why = yield from scheduler.one_node.why_not(
                     entry.pod, result.node_name, counted.at(result.node_name), result.state.skip_filter
                 )

@@ -41,7 +41,7 @@ class PendingPods:
     def goes_on(self, passed_over: Iterable[str], nominations: Iterable[tuple[Pod, str]]) -> None:
         """Copy the skipped pods and the nominations (`nominator.nodes`, in order) of another instance.
 
-        Both instances contain the same pods, and no pod is in flight.
+        The other instance must contain the same pods, and no pod may be in flight.
         """
         self._passed_over = set(passed_over)
         for pod, node in nominations:

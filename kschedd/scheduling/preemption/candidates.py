@@ -98,7 +98,7 @@ class _Columns:
             if old is new:
                 continue
             if old is None or new is None or old.selector is not new.selector:
-                self.tried_at[:] = _NEVER  # the budget may cover other pods now
+                self.tried_at[:] = _NEVER  # retry, because the changed budget may now cover other pods
                 return
             covered = self._covered.get(key)
             if covered:

@@ -1,7 +1,7 @@
 """Changes that a user may make to a stopped attempt: force a node, veto nodes, replace a score, drop the attempt.
 
-These functions change the stepper of the driver; the changes take effect when the attempt continues. Errors: NotStopped
-if no attempt is stopped, or if its node is already selected; DoesNotFit; UnknownNode, CannotReplace.
+The functions of this module change the stepper of the driver; the changes take effect when the attempt continues.
+Errors: NotStopped if no attempt is stopped, or if its node is already selected; DoesNotFit; UnknownNode, CannotReplace.
 """
 
 from collections.abc import Sequence

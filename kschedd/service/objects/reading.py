@@ -185,7 +185,7 @@ def _metadata(raw: Raw) -> Raw:
 
 
 def _shown(metadata_only: bool, fields: Sequence[str] | None, managers: bool = False) -> Callable[[Raw], Raw]:
-    """Return a function that selects the parts of an object to send; managedFields are sent only on request."""
+    """Return a function that returns the parts of an object to send, with managedFields only if requested."""
     known = with_resolved_entries if managers else without_entries
     if fields is None and not metadata_only:
         return lambda raw: with_container_ids(known(raw))

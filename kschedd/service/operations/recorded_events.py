@@ -1,6 +1,7 @@
 """The scheduler's events as objects, and those of kubelets (`kubelet_events`).
 
-These Events exist only in memory, and are listed together with the stored objects of kind Event.
+The Events of the scheduler and of kubelets exist only in memory, and are listed together with the stored objects of
+kind Event.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,9 +1,9 @@
 """Comparison of two Kubernetes versions pod by pod, with the rule that causes each difference.
 
 A `Judge` schedules all pods by the rules of a version. To find the rule behind each difference, the pods that differ
-are scheduled again. These trials use the older version with some rules of the newer version: first the most frequent
+are scheduled again. The trials use the older version with some rules of the newer version: first the most frequent
 causes one by one, then all other rules together, then halves of them, and so on. Each trial includes only the pods that
-changed. These trials find every rule that changes a pod by itself. If no single rule explains a pod, several rules act
+changed. The trials find every rule that changes a pod by itself. If no single rule explains a pod, several rules act
 together. To find them, the older version gets all rules of the newer version, and rules are removed while the outcome
 stays the same. Two rules that cancel out are not found.
 """
@@ -94,7 +94,7 @@ class _Blame:
         return found
 
     def _halved(self, keys: Sequence[str], rules: Sequence[str]) -> dict[str, PodOutcomes]:
-        """Return the result of `alone`: try all rules together, then each half on the changed pods, and so on."""
+        """Return the same as `alone`, by bisection: try all rules together, then each half on the changed pods."""
         changed = self._changed(rules, keys) if rules and keys else {}
         if not changed:
             return {}

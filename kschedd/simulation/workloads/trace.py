@@ -91,8 +91,8 @@ class ObjectTrace:
 def events(pods: Iterable[TracePod]) -> list[TraceEvent]:
     """All creations and deletions, in order of time.
 
-    At equal times, existing pods are deleted first, which frees resources. Then new pods are created, in file order.
-    Finally, new pods that the trace deletes at their creation time are deleted.
+    At equal times, existing pods are deleted first, which frees resources. At equal times, new pods are created after
+    these deletions, in file order. Finally, new pods that the trace deletes at their creation time are deleted.
     """
     ordered: list[tuple[float, int, int, TraceEvent]] = []
     for i, pod in enumerate(pods):

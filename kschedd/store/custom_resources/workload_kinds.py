@@ -1,7 +1,7 @@
 """The kinds Workload and PodGroup of scheduling.k8s.io, served in versions with one of the features `groups_of_...`.
 
-These kinds are built into kube-apiserver, behind the gate GenericWorkload: v1alpha2 in 1.36; v1beta1 (the storage
-version) and v1alpha3 since 1.37. In kschedd each kind is a definition (`built_in_definitions`).
+Workload and PodGroup are built into kube-apiserver, behind the gate GenericWorkload: v1alpha2 in 1.36; v1beta1 (the
+storage version) and v1alpha3 since 1.37. In kschedd each kind is a definition (`built_in_definitions`).
 `registry.workloads.pod_groups` and `pod_groups_v1beta1` validate the values; in v1beta1 they also check immutable
 fields.
 

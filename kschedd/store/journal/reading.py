@@ -54,7 +54,7 @@ class Reading:
         are verified; only the last write of each object is parsed. The caller must consume all objects before reading
         the writes.
 
-        Both iterators raise UnreadableObject for a row that is intact but cannot be parsed.
+        The iterators of objects and of writes raise UnreadableObject for a row that is intact but cannot be parsed.
         """
         rows = self.rows()
         merged = _Merged()

@@ -2,8 +2,8 @@
 
 The values are random, but equal for the same seed, store version and sequence of calls, so that a run can be repeated.
 Events and Leases use a second random sequence, and dry runs a third, so that they do not change the names of other
-objects. The generated values also depend on the UIDs of objects from another cluster. Otherwise, after loading a dump
-of a cluster with the same seed, this cluster would generate UIDs that the dump already contains.
+objects. The generated values also depend on the UIDs of objects from another cluster. Without these UIDs, a cluster
+that loads a dump of a cluster with the same seed would generate UIDs that the dump already contains.
 
 Owns the sequences.
 Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.

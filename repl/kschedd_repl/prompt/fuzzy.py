@@ -6,7 +6,7 @@ _MOST = 200  # lines found
 
 
 def fuzzy(query: str, lines: Iterable[str]) -> list[str]:
-    """Return the matching lines, each once; `lines` are newest first, and newer ones precede equally good lines."""
+    """Return the distinct matching lines, best first; `lines` are newest first, which decides ties."""
     scored: list[tuple[int, int, str]] = []
     for age, line in enumerate(dict.fromkeys(lines)):
         score = match_score(query, line)
