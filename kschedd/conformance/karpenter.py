@@ -1,7 +1,7 @@
 """Records of Karpenter: transcribed cases of its own tests, compared with `kschedd.pools.karpenter`.
 
-The README beside the records describes their form. A record is unsupported if its outcome depends on a node that would
-be launched.
+The README beside the records describes their form. A record is unsupported if its outcome depends on a launch that
+`kschedd.pools.karpenter.launching` cannot compute.
 """
 
 import json
@@ -25,6 +25,7 @@ from kschedd.pools.karpenter.budgets import DisruptionBudget, DisruptionReason, 
 from kschedd.pools.karpenter.candidates import (
     ManagedNode,
     expires_in,
+    is_recent,
     is_reschedulable,
     may_be_consolidated,
     may_be_emptied,
@@ -45,9 +46,16 @@ from kschedd.pools.karpenter.costs import (
     totals_by_pool,
 )
 from kschedd.pools.karpenter.instance_types import InstanceType, instance_types_of
+from kschedd.pools.karpenter.launching import Launch, LaunchUnsupported
 from kschedd.pools.karpenter.node_pools import NodePool, node_pool_of
 from kschedd.pools.karpenter.overlays import adjusted_price, apply_overlays, overlay_of
-from kschedd.pools.karpenter.removals import MOST_NODES, find_room
+from kschedd.pools.karpenter.removals import (
+    ConsolidatedCluster,
+    NodeRemoval,
+    remove_one,
+    remove_several,
+    replacement_of,
+)
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kschedd.scheduling.trial_cluster import TrialCluster
 
@@ -111,7 +119,7 @@ def catalog(record: GoldenRecord) -> list[InstanceType]:
         types = [each for each in types if key in each.requirements and {*values} & each.requirements[key].values]
     types = types[: stated.get("first", len(types))]
     patch = stated.get("patch") or {}
-    return [_patched(each, patch[each.name]) if each.name in patch else each for each in types]
+    return [_patched(each, patch[each.name]["Price"]) if each.name in patch else each for each in types]
 
 
 @lru_cache(8)
@@ -227,7 +235,11 @@ _VALUES: Final[Mapping[str, Callable[[Raw, GoldenRecord], Raw]]] = {
 # -- clusters -------------------------------------------------------------------------------------------------------
 
 _CLUSTERS: Final = frozenset(
-    f"disruption/{topic}" for topic in ("budget", "candidate", "empty", "pdb", "do-not-disrupt", "expiry", "ttl")
+    f"disruption/{topic}"
+    for topic in (
+        *("balanced", "budget", "buffer", "candidate", "delete", "do-not-disrupt", "drift", "empty", "expiry"),
+        *("multi", "pdb", "replace", "spread", "static", "ttl"),
+    )
 )
 
 
@@ -240,6 +252,7 @@ def _pod(raw: Raw) -> Pod:
 class _Command:
     reason: DisruptionReason
     removed: Sequence[str]
+    launch: Launch | None = None
 
 
 @attrs.define(eq=False)
@@ -263,7 +276,9 @@ class _DisruptedCluster:
         self.now_s = seconds(step["now"]) if "now" in step else max(self.now_s, latest)
         self.now_s += parse_duration(step.get("advance", "0s"))
         for key in ("nominated", "markedForDeletion", "inQueue", "bufferPods"):
-            self.marks.setdefault(key, set()).update(step.get(key) or ())
+            stated = step.get(key) or ()
+            named = [name for name in stated if not isinstance(stated, Mapping) or stated[name]]
+            self.marks.setdefault(key, set()).update(named)
 
     def of_kind(self, kind: str) -> list[Object]:
         return [obj for obj in self.objects.values() if obj.kind == kind]
@@ -320,49 +335,84 @@ class _DisruptedCluster:
         """Return the next command. Raises UnsupportedRecord if it may launch a node."""
         if empty := self.empty():
             return _Command(DisruptionReason.EMPTY, [each.name for each in empty])
+        trials = TrialCluster.of(config_from_raw(None), self.objects.values())
+        try:
+            return self._drift(trials) or self._consolidation(trials)
+        except LaunchUnsupported as lack:
+            raise UnsupportedRecord(f"kschedd does not support this launch: {lack}") from lack
+
+    def _drift(self, trials: TrialCluster) -> _Command | None:
         budgets, pools = self.of_kind("PodDisruptionBudget"), self.pools
+        remaining = self.remaining(DisruptionReason.DRIFTED)
         for each in self.nodes():
             blocked = why_no_candidate(each, pools, budgets, self.now_s, eventual=True)
-            if may_drift(each) and not blocked and self.remaining(DisruptionReason.DRIFTED)[each.pool or ""] != 0:
-                raise UnsupportedRecord("kschedd does not support the replacement of drifted nodes")
-        return self._consolidation()
+            if blocked or not may_drift(each) or remaining[each.pool or ""] == 0:
+                continue
+            if pools[each.pool or ""].static:
+                raise UnsupportedRecord("kschedd does not support the drift of static pools")
+            if (found := replacement_of(trials, [each], self._consolidated())) is not None:
+                return _Command(DisruptionReason.DRIFTED, [each.name], found.launch)
+        return None
 
-    def _consolidation(self) -> _Command | None:
+    def possible(self) -> list[ManagedNode]:
+        """Return the candidates of consolidation, in the order in which it tries them."""
         pools = self.pools
-        possible = [each for each in self.candidates() if may_be_consolidated(each, pools[each.pool or ""])]
-        allowed = within_budgets(self._by_savings(possible), self.remaining(DisruptionReason.UNDERUTILIZED))
+        found = [each for each in self.candidates() if may_be_consolidated(each, pools[each.pool or ""])]
+        by_name = {each.name: each for each in found}
+        return [by_name[each.name] for each in by_savings(self._priced(found))]
+
+    def _consolidation(self, trials: TrialCluster) -> _Command | None:
+        possible, remaining = self.possible(), self.remaining(DisruptionReason.UNDERUTILIZED)
+        allowed = [each for each in possible if remaining[each.pool or ""] != 0]
         if not allowed:
             return None
+        cluster, pools = self._consolidated(), self.pools
+        totals = totals_by_pool(self._priced(self.nodes()))
+
+        def approve(removal: NodeRemoval) -> bool:
+            if not any(pools[each.pool or ""].policy == "Balanced" for each in removal.nodes):
+                return True
+            price = 0.0 if removal.launch is None else removal.launch.cheapest_price()
+            return judge_balanced(self._priced(removal.nodes), totals, price).approved
+
+        found = remove_several(trials, within_budgets(possible, remaining), cluster, approve)
+        found = found or remove_one(trials, allowed, cluster, approve)
+        if found is None:
+            return None
+        return _Command(DisruptionReason.UNDERUTILIZED, [each.name for each in found.nodes], found.launch)
+
+    def _consolidated(self) -> ConsolidatedCluster:
+        nodes, pools = self.nodes(), self.pools
+        if any(each.deleting and each.reschedulable for each in nodes):
+            raise UnsupportedRecord("kschedd does not support pods of nodes that are being deleted")
+        managed = {each.name: each for each in nodes}
+        active = [obj.name for obj in self.of_kind("Node") if obj.name not in managed or not managed[obj.name].deleting]
+        barred = {
+            each.name
+            for each in nodes
+            if not each.initialized or (each.pool in pools and is_recent(each, pools[each.pool], self.now_s))
+        }
         pending = [obj for obj in self.objects.values() if isinstance(obj, Pod) and not obj.node_name]
-        if any(is_reschedulable(pod) for pod in pending) or any(pool.policy == "Balanced" for pool in pools.values()):
-            raise UnsupportedRecord("kschedd does not support launches of nodes by Karpenter's rules")
-        trials = TrialCluster.of(config_from_raw(None), self.objects.values())
-        removed = self._removed(trials, allowed[:MOST_NODES])
-        return _Command(DisruptionReason.UNDERUTILIZED, [each.name for each in removed])
+        gates = (self.record.raw.get("options") or {}).get("featureGates") or {}
+        return ConsolidatedCluster(
+            sorted(active, key=lambda name: (name in managed and not managed[name].initialized, name)),
+            frozenset(barred),
+            [pod for pod in pending if is_reschedulable(pod)],
+            list(pools.values()),
+            catalog(self.record),
+            {each.name: each.price for each in self._priced(nodes)},
+            bool(gates.get("SpotToSpotConsolidation")),
+        )
 
-    def _removed(self, trials: TrialCluster, candidates: Sequence[ManagedNode]) -> Sequence[ManagedNode]:
-        """Return the longest prefix that can be deleted, by the binary search of multi-node consolidation."""
-        stay = [each.name for each in self.nodes() if each.initialized and not each.deleting]
-        best: Sequence[ManagedNode] = ()
-        low, high = 2, len(candidates)
-        while low <= high:
-            middle = (low + high) // 2
-            if not find_room(trials, candidates[:middle], stay):
-                raise UnsupportedRecord("kschedd does not support replacements by Karpenter's rules")
-            best, low = candidates[:middle], middle + 1
-        if not best and not find_room(trials, candidates[:1], stay):
-            raise UnsupportedRecord("kschedd does not support replacements by Karpenter's rules")
-        return best or candidates[:1]
-
-    def _by_savings(self, nodes: Iterable[ManagedNode]) -> list[ManagedNode]:
-        types = {each.name: each for each in catalog(self.record)}
-        by_name = {each.name: each for each in nodes}
+    def _priced(self, nodes: Iterable[ManagedNode]) -> list[PricedNode]:
+        types, pools = {each.name: each for each in catalog(self.record)}, self.pools
         priced = []
-        for each in by_name.values():
+        for each in nodes:
             own, labels = types.get(each.labels.get(INSTANCE_TYPE, "")), each.labels
             price = own.price_in(labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")) if own else 0.0
-            priced.append(PricedNode(each.name, each.pool or "", price, each.disruption_cost))
-        return [by_name[each.name] for each in by_savings(priced)]
+            balanced = each.pool in pools and pools[each.pool].policy == "Balanced"
+            priced.append(PricedNode(each.name, each.pool or "", price, each.disruption_cost, balanced))
+        return priced
 
 
 def _cluster_differences(record: GoldenRecord) -> Iterator[str]:
@@ -401,7 +451,10 @@ def _decided(cluster: _DisruptedCluster, expected: Raw, waits: bool, planned: se
         )
         for each in cluster.nodes()
     }
+    pools, possible = cluster.pools, len(cluster.possible())
+    empty = [each for each in cluster.candidates() if may_be_emptied(each, pools[each.pool or ""])]
     found: dict[str, Any] = {
+        "candidates": {"empty": len(empty), "single": possible, "multi": possible},
         "allowed": allowed,
         "allowedDisruptions": allowed,
         "candidate": {name: not why for name, why in blocked.items()},
@@ -413,14 +466,27 @@ def _decided(cluster: _DisruptedCluster, expected: Raw, waits: bool, planned: se
     if command is not None and planned is not None and not planned.issuperset(command.removed):
         command = None
     deleted = [] if command is None else list(command.removed)
+    launch = None if command is None else command.launch
     cluster.remove(deleted)
     names = [each.name for each in cluster.nodes()]
+    count = len(names) + (launch is not None)
+    pending = [obj.name for obj in cluster.objects.values() if isinstance(obj, Pod) and not obj.node_name]
     return {
         **found,
         "commands": 0 if command is None else 1,
-        "decision": None if command is None else "delete",
-        "deleted": deleted,
+        "decision": None if command is None else "delete" if launch is None else "replace",
+        "deleted": sorted(deleted),
         "kept": [name for name in expected.get("kept") or () if name in names],
-        "nodesAfter": len(names),
-        "replacements": 0,
+        "nodesAfter": count,
+        "maxNodesAfter": max(count, expected.get("maxNodesAfter", 0)),
+        "minCandidates": min(len(deleted), expected.get("minCandidates", 0)),
+        "replacements": int(launch is not None),
+        "replacementTypesWithout": _absent(launch, expected.get("replacementTypesWithout") or ()),
+        "unschedulable": pending,
     }
+
+
+def _absent(launch: Launch | None, names: Iterable[str]) -> list[str]:
+    """Return the names of types that the launch does not allow."""
+    allowed = set() if launch is None else {each.name for each in launch.types}
+    return [name for name in names if name not in allowed]

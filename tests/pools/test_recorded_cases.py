@@ -10,8 +10,10 @@ from tests.conftest import SharedPart
 AUTOSCALER = ("drain", "eligibility", "estimator", "expander", "min-size", "planner", "scale-up", "unneeded")
 
 OVERLAY = ("apply", "price")
-DISRUPTION = ("balanced-score", "budget", "budget-schedule", "candidate", "cost", "empty", "expiry", "ttl")
-PARTLY = ("do-not-disrupt", "pdb")  # topics with cases in which a node would be launched
+DISRUPTION = (
+    *("balanced", "balanced-score", "budget", "budget-schedule", "buffer", "candidate", "cost", "delete"),
+    *("do-not-disrupt", "drift", "empty", "expiry", "multi", "pdb", "replace", "static", "ttl"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def test_karpenter_decides_as_in_its_own_tests(records: dict[str, list[GoldenRec
     assert {record.id: found for record in cases if (found := check(record).differences)} == {}
 
 
-@pytest.mark.parametrize("topic", PARTLY)
-def test_no_decision_of_karpenter_is_wrong(records: dict[str, list[GoldenRecord]], topic: str) -> None:
-    outcomes = [check(record).outcome for record in records[f"karpenter/disruption/{topic}"]]
-    assert {*outcomes} == {RecordOutcome.PASSED, RecordOutcome.UNSUPPORTED}
+def test_a_launch_that_depends_on_topology_is_unsupported(records: dict[str, list[GoldenRecord]]) -> None:
+    found = [check(record) for record in records["karpenter/disruption/spread"]]
+    assert [verdict.outcome for verdict in found] == [RecordOutcome.UNSUPPORTED]
+    assert "requirements for other pods" in found[0].differences[0]

@@ -220,6 +220,16 @@ def may_be_consolidated(each: ManagedNode, pool: NodePool) -> bool:
     return not each.empty and each.is_true("Consolidatable")
 
 
+def is_recent(each: ManagedNode, pool: NodePool, now_s: float) -> bool:
+    """Return whether pods came or left within consolidateAfter, so that no removal may rely on the node."""
+    if not pool.consolidate_after_s or not each.is_true("Initialized"):
+        return False
+    conditions = each.claim.status.get("conditions") or ()
+    initialized = next(one.get("lastTransitionTime") for one in conditions if one.get("type") == "Initialized")
+    since = each.claim.status.get("lastPodEventTime") or initialized
+    return bool(since) and now_s - seconds(since) < pool.consolidate_after_s
+
+
 def may_drift(each: ManagedNode) -> bool:
     return each.is_true("Drifted")
 

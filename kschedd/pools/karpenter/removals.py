@@ -1,49 +1,177 @@
-"""Removals: which candidates are deleted because their pods find room on the other nodes.
+"""Consolidation: which candidates are deleted, or replaced by one cheaper node.
 
-A removal that needs a new node is left to the caller.
+The pods of the removed nodes are placed on the other nodes by the filters of a scheduler. If some of them find no room,
+one new node must hold them.
 
-Source: sigs.k8s.io/karpenter, pkg/controllers/disruption/multinodeconsolidation.go and singlenodeconsolidation.go.
+Source: sigs.k8s.io/karpenter, pkg/controllers/disruption (consolidation.go, multinodeconsolidation.go,
+singlenodeconsolidation.go, helpers.go). The time limits are not applied.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.pools.karpenter.candidates import ManagedNode
+from kschedd.pools.karpenter.instance_types import InstanceType
+from kschedd.pools.karpenter.launching import ON_DEMAND, SPOT, Launch, plan_launch
+from kschedd.pools.karpenter.node_pools import NodePool
+from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE
 from kschedd.pools.trials import PlacementTrials
 
 #: largest number of nodes that one command removes
 MOST_NODES: Final = 100
+_SPOT_TYPES: Final = 15  # number of cheaper types that the replacement of one spot node by another needs
 
 
-def find_room(trials: PlacementTrials, removed: Sequence[ManagedNode], destinations: Collection[str]) -> bool:
-    """Return whether the pods of the removed nodes fit on the destinations; `trials` is unchanged afterwards.
+@attrs.frozen(eq=False)
+class ConsolidatedCluster:
+    """The parts of a cluster that consolidation reads.
 
-    The pods are placed by descending requests of cpu and memory, on the first node by name.
+    `destinations` are the nodes that may receive pods, in order; `barred` are those of them for which a command must
+    not rely on this. `prices` are those of the nodes by name. With `spot_to_spot`, spot nodes replace spot nodes.
     """
+
+    destinations: Sequence[str]
+    barred: frozenset[str]
+    pending: Sequence[Pod]
+    pools: Sequence[NodePool]
+    types: Sequence[InstanceType]
+    prices: Mapping[str, float]
+    spot_to_spot: bool = False
+
+
+@attrs.frozen(eq=False)
+class NodeRemoval:
+    """Nodes to remove, and the node that replaces them."""
+
+    nodes: Sequence[ManagedNode]
+    launch: Launch | None = None
+
+
+Approve = Callable[[NodeRemoval], bool]
+
+
+def remove_several(
+    trials: PlacementTrials, candidates: Sequence[ManagedNode], cluster: ConsolidatedCluster, approve: Approve
+) -> NodeRemoval | None:
+    """Return the removal of the longest prefix of at least two candidates that a binary search finds."""
+    best = None
+    low, high = 2, min(len(candidates), MOST_NODES)
+    while low <= high:
+        middle = (low + high) // 2
+        found = removal_of(trials, candidates[:middle], cluster)
+        if found is not None and found.launch is not None:
+            launch = _without_types_of(found.launch, found.nodes, cluster.prices)
+            found = None if launch is None else attrs.evolve(found, launch=launch)
+        if found is not None and approve(found):
+            best, low = found, middle + 1
+        else:
+            high = middle - 1
+    return best
+
+
+def remove_one(
+    trials: PlacementTrials, candidates: Sequence[ManagedNode], cluster: ConsolidatedCluster, approve: Approve
+) -> NodeRemoval | None:
+    """Return the removal of the first candidate that can be removed."""
+    for each in candidates:
+        found = removal_of(trials, [each], cluster)
+        if found is not None and approve(found):
+            return found
+    return None
+
+
+def removal_of(
+    trials: PlacementTrials, removed: Sequence[ManagedNode], cluster: ConsolidatedCluster
+) -> NodeRemoval | None:
+    """Return the removal of these nodes, or None if it is impossible or not cheaper.
+
+    Raises LaunchUnsupported.
+    """
+    found = replacement_of(trials, removed, cluster)
+    if found is None or found.launch is None:
+        return found
+    cheaper = _cheaper(found.launch, removed, cluster)
+    return None if cheaper is None else NodeRemoval(removed, cheaper)
+
+
+def replacement_of(
+    trials: PlacementTrials, removed: Sequence[ManagedNode], cluster: ConsolidatedCluster
+) -> NodeRemoval | None:
+    """Return the removal of these nodes at any price, or None if their pods need more than one new node.
+
+    `trials` is unchanged afterwards. Raises LaunchUnsupported.
+    """
+    left = _left_over(trials, removed, cluster)
+    if left is None:
+        return None
+    moved = {pod.uid for each in removed for pod in each.reschedulable}
+    # A pending pod that no new node can hold does not matter.
+    needing = [pod for pod in left if pod.uid in moved or plan_launch([pod], cluster.pools, cluster.types)]
+    if not needing:
+        return NodeRemoval(removed)
+    launch = plan_launch(needing, cluster.pools, cluster.types)
+    return None if launch is None else NodeRemoval(removed, launch)
+
+
+def _left_over(
+    trials: PlacementTrials, removed: Sequence[ManagedNode], cluster: ConsolidatedCluster
+) -> list[Pod] | None:
+    """Return the pods without room on other nodes; None if a pod of a removed node would need a barred node."""
+    names = [name for name in cluster.destinations if name not in {each.name for each in removed}]
+    moved = {pod.uid for each in removed for pod in each.reschedulable}
+    left: list[Pod] = []
     mark = trials.mark()
     try:
         for each in removed:
             for pod in trials.pods_on(each.name):
                 trials.remove_pod(pod)
             trials.remove_node(each.name)
-        names = sorted({*destinations} - {each.name for each in removed})
-        return all(_placed(trials, pod, names) for pod in _largest_first(removed))
+        for pod in _largest_first([*(pod for each in removed for pod in each.reschedulable), *cluster.pending]):
+            feasible = {*trials.feasible(pod)}
+            name = next((name for name in names if name in feasible), None)
+            if name is None:
+                left.append(pod)
+            elif name in cluster.barred and pod.uid in moved:
+                return None
+            else:
+                trials.place(pod, name)
     finally:
         trials.revert(mark)
+    return left
 
 
-def _largest_first(removed: Sequence[ManagedNode]) -> list[Pod]:
-    pods = [attrs.evolve(pod, node_name="") for each in removed for pod in each.reschedulable]
-    return sorted(pods, key=lambda pod: (-pod.requests.get("cpu", 0), -pod.requests.get("memory", 0)))
+def _largest_first(pods: Sequence[Pod]) -> list[Pod]:
+    free = [attrs.evolve(pod, node_name="") for pod in pods]
+    return sorted(free, key=lambda pod: (-pod.requests.get("cpu", 0), -pod.requests.get("memory", 0)))
 
 
-def _placed(trials: PlacementTrials, pod: Pod, names: Sequence[str]) -> bool:
-    feasible = {*trials.feasible(pod)}
-    for name in names:
-        if name in feasible:
-            trials.place(pod, name)
-            return True
-    return False
+def _cheaper(launch: Launch, removed: Sequence[ManagedNode], cluster: ConsolidatedCluster) -> Launch | None:
+    """Return the launch with only the types that are cheaper than the removed nodes, or None."""
+    price = sum(cluster.prices.get(each.name, 0.0) for each in removed)
+    only_spot = all(each.labels.get(CAPACITY_TYPE) == SPOT for each in removed)
+    if only_spot and launch.allows(SPOT):
+        if not cluster.spot_to_spot:
+            return None
+        launch = launch.only(SPOT)
+    found = launch.with_types(each for each in launch.types if launch.worst_price(each) < price)
+    if found is None:
+        return None
+    if only_spot and found.allows(SPOT) and len(removed) == 1:
+        # Otherwise the next consolidation would replace the new spot node again.
+        return found.with_types(found.types[:_SPOT_TYPES]) if len(found.types) >= _SPOT_TYPES else None
+    return found.only(SPOT) if found.allows(SPOT) and found.allows(ON_DEMAND) else found
+
+
+def _without_types_of(launch: Launch, removed: Sequence[ManagedNode], prices: Mapping[str, float]) -> Launch | None:
+    """Return the launch without types as expensive as the cheapest removed node of a type that is still allowed.
+
+    Such a node need not be replaced: it can stay.
+    """
+    allowed = {each.name for each in launch.types}
+    own = [prices.get(each.name, 0.0) for each in removed if each.labels.get(INSTANCE_TYPE) in allowed]
+    if not own:
+        return launch
+    return launch.with_types(each for each in launch.types if launch.worst_price(each) < min(own))
