@@ -11,8 +11,9 @@ A full collection takes 0.5 us per object: 100 ms or more in a large cluster. A 
 full collection. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one
 collection. The daemon traverses all objects only if many were created since the last full collection, and if the
 collection takes less than 0.2 % of the elapsed time, or 2 % of the idle time. A full collection frees long-lived
-reference cycles. Long-lived cycles are rare: requests and pods create none, and a discarded fork is taken apart. If a
-collection of young objects finds hardly any garbage, the next young objects are excluded without being traversed.
+reference cycles. Long-lived reference cycles are rare: requests and pods create no cycles, and the cycles of a
+discarded fork are broken. If a collection of young objects finds hardly any garbage, the next young objects are
+excluded without being traversed.
 """
 
 import gc

@@ -1,6 +1,6 @@
 """Immutable values on the hot path, several of which are created for each pod: cheap alternatives to `attrs.frozen`.
 
-`attrs.frozen` rejects assignments at run time. An attrs class therefore sets every field through `object.__setattr__`,
+`attrs.frozen` rejects assignments at run time. A frozen attrs class sets every field through `object.__setattr__`,
 which makes construction four times as expensive (a Pod: 1.3 us instead of 0.3). The processing of one pod in the daemon
 creates about twenty such objects. Classes declared with `fast_frozen` are therefore frozen only for the type checker.
 

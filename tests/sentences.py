@@ -88,7 +88,7 @@ def comments(text: str) -> Iterator[Placed]:
             line, column = token.start
             alone = not token.line[:column].strip()
             earlier = joined.pop((line - 1, column), []) if alone else []
-            joined[line, column] = [*earlier, token.string.lstrip("# ")]
+            joined[line, column] = [*earlier, token.string.lstrip("#: ")]
     for (line, column), pieces in joined.items():
         code = lines[line - 1][:column].strip() or (lines[line].strip() if line < len(lines) else "")
         yield code, " ".join(pieces)

@@ -1,7 +1,7 @@
 """Credentials of a network listener: tokens and certificates in files, which are read again after a change.
 
-`ListenSettings` contains the settings of the command line, and `Credentials` the content of the files. Reading the
-files again either succeeds completely or changes nothing. Existing connections continue. Raises: AccessError.
+`ListenSettings` contains the settings of the command line, and `Credentials` the content of the files. A reload of the
+files either replaces all credentials or changes nothing. Existing connections continue. Raises: AccessError.
 """
 
 import ssl

@@ -54,6 +54,6 @@ async def query_in_turn(*queries: Query) -> list[Any]:
     await sent.over.wait()
     answers, sent.answers = sent.answers, []  # break the reference cycle
     found = [await answer.value() for answer in answers if answer.is_there]
-    for whom, question in queries[len(found) :]:  # the channel is full, or its receiver has ended
+    for whom, question in queries[len(found) :]:  # sending failed because the channel is full or its receiver has ended
         found.append(await whom.query(question))
     return found

@@ -20,7 +20,7 @@ _MOST: Final = 40  # Trio's default
 
 @attrs.define(eq=False)
 class _Elsewhere:
-    """Work outside of the event loop, for the actors of one Trio run."""
+    """The worker threads for the actors of one Trio run."""
 
     threads: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_MOST))
     waiting: int = 0  # number of waits for other processes

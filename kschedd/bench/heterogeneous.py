@@ -134,7 +134,7 @@ def nodes(count: int) -> Series:
 
 
 def init_pods(count: int, node_names: list[str]) -> Series:
-    """Return init-0 to init-<count-1>, with pod i bound to node i mod N."""
+    """Return `count` init pods, with pod number i bound to node number i mod N."""
 
     def make(i: int, draw: PodDraw) -> Raw:
         return bound(f"init-{i}", NAMESPACE, _shape(draw), node_names[i % len(node_names)])

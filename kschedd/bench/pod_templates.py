@@ -1,7 +1,7 @@
 """Manifests of the nodes and pods of the benchmark workloads.
 
 A `PodTemplate` consists of labels and a spec. Pods of one template share the spec dict object. Bound pods share only
-its parts, because their nodeName differs. Source: the benchmark's description, sections 1 and 2.
+the parts of a spec, because their nodeName differs. Source: the benchmark's description, sections 1 and 2.
 """
 
 from collections.abc import Mapping, Sequence

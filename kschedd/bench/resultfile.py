@@ -1,8 +1,8 @@
 """Reading rows of figures from a JSON file: kube-scheduler's recorded figures, or an earlier result of kschedd.
 
-A row is read into an attrs class. Its fields are str, int, float, one of these types or null, a tuple of floats, or
-another such class. Unknown fields are ignored, so that files of later versions can be read. Every error is reported
-with its JSON path.
+A row is read into an attrs class. Each field of the class is a str, int or float, possibly null, a tuple of floats, or
+another class of this kind. Unknown fields are ignored, so that files of later versions can be read. Every error is
+reported with its JSON path.
 """
 
 import json

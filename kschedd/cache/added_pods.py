@@ -55,7 +55,7 @@ class AddedPods:
     def count(self, copy: TableCopy, rows: Rows, of: Rows, sign: int) -> None:
         """Add (1) or subtract (-1) the pods of the rows `of` on the given distinct rows of a copy."""
         for name, column in self._requested.items():
-            number = copy.resource(name)  # the call may replace the columns by larger arrays
+            number = copy.resource(name)  # call `resource` first, because it may replace the columns by larger arrays
             copy.requested[number][rows] += sign * column[of]
         for number in (0, 1):
             copy.nonzero[number][rows] += sign * self._nonzero[number][of]

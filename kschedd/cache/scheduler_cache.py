@@ -60,8 +60,8 @@ class SchedulerCache:
     def fork(self) -> "SchedulerCache":
         """Return a separate cache equal to this one except for its pod counts, which need a `recount`.
 
-        A fork takes a few milliseconds for 5,000 nodes. All further work on the fork may run in another thread while
-        the original changes.
+        A fork takes a few milliseconds for 5,000 nodes. After this call, another thread may work on the fork while the
+        original changes.
         """
         forked = SchedulerCache(
             self.table.fork(),

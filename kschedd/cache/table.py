@@ -722,7 +722,7 @@ class TableCopy(NodeTable):
         self._labels = {}
         self.ports = {number: set(whole.ports[row]) for number, row in enumerate(chosen) if row in whole.ports}
         self.images = whole.images
-        self.claims = {}  # the users of a claim are read only from the whole table
+        self.claims = {}  # the copy needs no users of claims, because they are read only from the original table
         self.versions = Versions(np.zeros(len(chosen), dtype=np.int64))
         self.resize_rules = whole.resize_rules
         self.wraps = whole.wraps

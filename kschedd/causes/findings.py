@@ -58,7 +58,7 @@ class FoundCause:
 
     `options` are alternatives, the best one first. `passing` is true if only time helps, or if nothing needs to be
     done. `partial` is true if the cause excludes only some nodes, and other causes exclude the remaining nodes.
-    Removing one cause may then be enough.
+    If each cause excludes only some nodes, removing one cause may be enough.
     """
 
     code: str

@@ -133,7 +133,7 @@ class CauseMethods(Methods):
         return await self._cluster.store.do(last)
 
     def _apply(self, cluster: VirtualCluster, manifests: Any, given_up: GivenUp) -> None:
-        """Apply the manifests to the fork, and let its time pass until it is idle. Raises RpcError."""
+        """Apply the manifests to the fork, and advance the fork's time until the fork is idle. Raises RpcError."""
         if not isinstance(manifests, str):
             manifests = [sampled(raw) for raw in ([manifests] if isinstance(manifests, Mapping) else manifests)]
         applied = VirtualDaemon(cluster, self._methods).call("objects.apply", manifests=manifests, source="-f")

@@ -149,7 +149,7 @@ def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedySt
                 return [patched(before, operations)]
             return [replaced(as_new(after))]
         case "StatefulSet" | "ReplicaSet" | "ReplicationController" if workload.pending and _of_template(operations):
-            # when the template changes, these controllers do not replace pods that are not ready, or any pods
+            # when the template changes, these controllers do not replace pending pods, which must be deleted
             names = [pod.name for pod in workload.pending]
             return [patched(before, operations), deleted("Pod", workload.obj.namespace, names)]
     return [patched(before, operations)]

@@ -358,7 +358,10 @@ def _without_pods(engine: Engine, named: Mapping[str, Any]) -> dict[str, Any]:
 def _with_alternatives(
     engine: Engine, raws: Sequence[dict[str, Any]], answers: FitsAnswer, limit: int, given_up: GivenUp
 ) -> FitsAnswer:
-    """Return the answer with the numbers of pods of other sizes. Sets of several pods have no other sizes."""
+    """Return the answer with the numbers of pods that would fit if the pods had other sizes.
+
+    Sets of several pods have no other sizes.
+    """
     pod = _pod(engine, raws[0])
     resource = sized_by(pod) if len(raws) == 1 else ""
     if not resource:
@@ -377,7 +380,7 @@ def _with_alternatives(
 def _with_one(engine: Engine, shape: NodeShape) -> Engine:
     """Return a fork with one more node of that shape, after running it until idle.
 
-    DaemonSets and pending pods may then already use the node.
+    DaemonSets and pending pods may already use the new node.
     """
     larger = Engine(resumed=engine.snapshot())
     for raw in shape.nodes(1):

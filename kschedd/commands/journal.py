@@ -20,8 +20,8 @@ def add_parser(subparsers: Any) -> None:
         "journal",
         help="verify, repair, compact or export the journal of a stopped daemon, or remove objects",
         description="Maintain a journal: PATH is the state directory of a daemon (run --state) or a journal file. A "
-        "journal that a daemon uses is rejected; use kschedd snapshot save then. Exit status of verify: "
-        "1 if the journal is damaged.",
+        "journal that a daemon uses is rejected; for a running daemon, use kschedd snapshot save. Exit status of "
+        "verify: 1 if the journal is damaged.",
     )
     what = parser.add_subparsers(dest="what", required=True, metavar="verify|repair|compact|export|remove")
     verify = what.add_parser("verify", help="verify the checksum of every row without changing anything")

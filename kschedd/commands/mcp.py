@@ -27,7 +27,7 @@ def add_parser(subparsers: Any) -> None:
         help="serve tools for language models: MCP on standard input and output",
         description="Serve the Model Context Protocol on standard input and output: tools that read the cluster of a"
         " running daemon, explain placements, and try changes on a copy. With --from the cluster is a "
-        "dump in virtual time, and no daemon is required. An MCP client starts this command.",
+        "dump in virtual time, and no daemon is required. An MCP client, such as an assistant, starts `kschedd mcp`.",
     )
     parser.add_argument(
         "--socket", metavar="PATH", help="the daemon's socket; default: $KSCHEDD_SOCKET or the runtime directory"

@@ -243,7 +243,7 @@ def _check(options: argparse.Namespace) -> int:
                 check(rule, registry.plugin_class(name), arguments.get(name), seeds=range(options.seeds))
             except BrokenRule as fault:
                 faults.append(f"{rule}: seed {fault.seed}: {fault.what}")
-            except Exception as fault:  # this check looks for exceptions of the plugin
+            except Exception as fault:  # report every exception of the plugin as a finding of the check
                 faults.append(f"{rule}: raised {type(fault).__name__}: {fault}")
         progress.clear()
         broken += len(faults)

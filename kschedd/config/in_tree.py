@@ -64,7 +64,7 @@ _BY_RULE: Final[Mapping[str, Mapping[str, int]]] = {
     "groups_in_domains": {"TopologyPlacementGenerator": 0, "PodGroupPodsCount": 1},
     "resizes_preempt": {"DeferredPodScheduling": 0},
 }
-# The subpackage of a plugin's module, if it is not directly in `kschedd.plugins`.
+# plugin name -> subpackage of `kschedd.plugins` that contains the plugin's module
 _ROOMS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"), "resources"),
     **dict.fromkeys(("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"), "volumes"),

@@ -295,8 +295,8 @@ def tell_outcome(
 ) -> None:
     """Append the outcome of an attempt to `made`.
 
-    `best` contains the nodes with the highest total, if a node was found; `failed` is the failure of the attempt or of
-    its binding; `deleted` contains the pods that the scheduler deleted for it.
+    `best` contains the nodes with the highest total, if a node was found. `failed` is the failure of the attempt or of
+    its binding. `deleted` contains the pods that the scheduler deleted for the pod.
     """
     if best is not None:
         made["best"] = best

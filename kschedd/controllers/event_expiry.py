@@ -19,7 +19,7 @@ from kschedd.store.writes import Delete, Write
 TTL_S: Final = 3600.0
 _MOST: Final = 20_000
 _AT_ONCE: Final = 500  # maximum number of Events deleted per turn
-_PERIOD_S: Final = 10.0  # Events that expire within this time of each other are deleted in one turn
+_PERIOD_S: Final = 10.0  # period in seconds; Events that expire in the same period are deleted together
 
 
 class EventExpiry:

@@ -124,7 +124,7 @@ class EventRecorder:
         return [write for each in messages for write in self.event(about, reason, each, now, warning=True)]
 
     def of_pod(self, write: Write, pod: Object, view: ClusterReader, now: float) -> list[Write]:
-        """Return the Event about a workload whose pod was created or deleted by this write; none for other writes.
+        """Return the Event about the workload whose pod this write creates or deletes; no Event for other writes.
 
         Source: Kubernetes v1.37, controller/controller_utils.go (RealPodControl).
         """

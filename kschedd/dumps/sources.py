@@ -244,7 +244,7 @@ def _add_reading(data: Data, source: str, sources: Sources) -> ManifestReading:
 
 
 def _without_faulty(data: Data, error: ManifestError) -> bytes | None:
-    """Return a YAML list without the item that contains this error; None if the error is not within an item."""
+    """Return a YAML list without the item in which parsing failed; None if parsing failed outside of all items."""
     if not error.path.startswith("items["):
         return None
     text = data.decode("utf-8", "replace")

@@ -68,7 +68,7 @@ def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork
     promised = {node: tuple(pods) for node, pods in nominated.items()}
     handle.nominated_pods = lambda node_name: promised.get(node_name, ())
     handle.evicting = lambda uid: evicting and uid == pod.uid
-    # Plugins that look up a pod by this key get the evaluated pod, even if another version is stored.
+    # plugins that look up the evaluated pod by its key get this pod, even if another version of it is stored
     handle.current_pod = lambda key: judged if key == judged.key or real is None else real(key)
     known = cluster.pod(pod.uid) if pod.uid else None
     start = machine.schedulers[pod.scheduler_name].start.index

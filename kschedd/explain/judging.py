@@ -153,7 +153,7 @@ def _call_filter(filter_: EnabledFilter, state: CycleState, pod: Pod, table: Nod
             if code:
                 words[code] = filter_.vector.code_status(state, pod, code).by(filter_.name)
         return _Column(codes, words) if len(words) > 1 else None
-    except Exception as fault:  # a plugin's exception ends here, not in the daemon
+    except Exception as fault:  # an exception of a plugin must not reach the daemon
         return _Column(np.ones(len(rows), dtype=np.int64), {1: error(fault_text(fault)).by(filter_.name)})
 
 
@@ -168,7 +168,7 @@ def _with_nominated(
         for other in nominated:
             copy.add_pod(0, other)
             filters.notify("add_pod", notified, own, pod, other, copy, 0)
-    except Exception as fault:  # a plugin's exception ends here, not in the daemon
+    except Exception as fault:  # an exception of a plugin must not reach the daemon
         return (error(fault_text(fault)),)
     only = np.zeros(1, dtype=np.int64)
     called = [f for f in filters.profile.filters if f.name not in own.skip_filter]

@@ -148,7 +148,7 @@ class Judgment:
 
     @property
     def _simple(self) -> bool:
-        """Return whether the filters alone decide."""
+        """Return whether only the filters decide: there is no extender, nominated pod or PreFilter result."""
         pre_filtered = self.pre_filtered
         return not (
             self._scheduler.extenders

@@ -4,8 +4,8 @@ Only attempt records are stored for this purpose. Each record contains the pod a
 had processed. The later writes are in the store's log, unless it has dropped them. Pods that were assumed at that time
 and bound later are found in the records of earlier attempts.
 
-`rewind` works on a fork, in any thread. The configuration, the visiting order of nodes and the state of out-of-tree
-plugins are not restored.
+`rewind` changes a fork, and may run in any thread. The configuration, the visiting order of nodes and the state of
+out-of-tree plugins are not restored.
 """
 
 from collections.abc import Iterable, Sequence

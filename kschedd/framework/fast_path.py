@@ -1,10 +1,10 @@
 """Optional plugin attributes with which the scheduler can skip calls of the plugin; each attribute has a rule.
 
-No attribute may change a decision: `kschedd.testing.rules` checks that every attempt has the same result without it. A
-plugin that breaks a rule causes wrong verdicts instead of an error, so omit an attribute when in doubt. In-tree and
-out-of-tree plugins may have the same attributes. The following attributes are read only from in-tree plugins:
-`constant_score`, `verdict_key`, `repeats_while_unchanged` and the attributes of `MissingCycleStateMessages` and
-`IdlePoints`.
+No attribute may change a decision: `kschedd.testing.rules` checks that every attempt has the same result without these
+attributes. A plugin that breaks a rule causes wrong verdicts instead of an error, so omit an attribute when in doubt.
+In-tree and out-of-tree plugins may have the same attributes. The following attributes are read only from in-tree
+plugins: `constant_score`, `verdict_key`, `repeats_while_unchanged` and the attributes of `MissingCycleStateMessages`
+and `IdlePoints`.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """

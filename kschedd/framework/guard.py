@@ -13,11 +13,11 @@ the limit applies to a whole shard of nodes (`GuardedCall`). The limit is enforc
 (`GuardedCall`).
 
 The scheduling queue and the store wait for the methods in `OWNERS_METHODS`, and cannot do other work during the call.
-Their limit is short. After such a call has exceeded its limit, the method is not called until this call has returned,
-and then not for a pause that doubles each time. Meanwhile its objects are rejected. The first `validate` call that
-hangs therefore blocks the daemon's event loop for one second. A separate thread would not help, because the call is in
-the middle of a write that no other write may interrupt. A shorter limit would reject objects on a busy machine, where a
-thread may wait hundreds of milliseconds for the CPU.
+Their limit is short. After a call of such a method has exceeded its limit, the method is not called until the call has
+returned and a pause has passed, which doubles each time. Meanwhile its objects are rejected. The first `validate` call
+that hangs therefore blocks the daemon's event loop for one second. A separate thread for the call would not help,
+because the call is part of a write that no other write may interrupt. A shorter limit would reject objects on a busy
+machine, where a thread may wait hundreds of milliseconds for the CPU.
 
 Any exception of a plugin, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError. The
 exception's text is formatted in the plugin's thread, because its `__str__` also runs plugin code.

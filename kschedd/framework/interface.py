@@ -169,7 +169,7 @@ class PostFilterPlugin(Plugin, Protocol):
     def post_filter(
         self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: PostFilterView, /
     ) -> PostFilterResult:
-        """Make the pod schedulable, or explain why this is impossible. Called if no node is feasible."""
+        """Make the pod schedulable, or explain why this is impossible. This method is called if no node is feasible."""
 
 
 # -- choosing one --------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class Endpoint:
 
     @property
     def base(self) -> str:
-        """The first part of the target of each request."""
+        """The path or URL with which the target of each request begins."""
         path = self.url.path.rstrip("/")
         return path if self.proxy is None or self.tls is not None else f"{self.url.scheme}://{self.url.netloc}{path}"
 

@@ -464,8 +464,8 @@ class _Connection:
             nursery.cancel_scope.cancel()
         self._streaming = None
         told_to_end = streaming.cancelled_caught
-        # Called outside the nursery, so that an exception for a disconnected client is raised by itself and not in a
-        # group, as `run` expects.
+        # this code is outside the nursery, so that an exception for a disconnected client is raised by itself and not
+        # in a group, as `run` expects
         if whole or (told_to_end and not sender.midway):
             await sender.end()
         return keep and whole and not told_to_end

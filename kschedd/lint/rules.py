@@ -1,9 +1,9 @@
 """Rules of `kschedd lint`: what each rule checks, and the behavior in each release.
 
 A rule checks the objects of some kinds, or the pod of each workload (`PODS`), and returns its hits: paths in the
-object. Each era of a rule describes how Kubernetes behaves from a release until the next era begins. A rule has a
-finding in a release if the era of that release has a level. In an upgrade, it also has a finding if the two releases
-are in different eras.
+object. Each era of a rule describes how Kubernetes behaves from a release until the next era begins. A rule has
+findings in a release if the rule's era for this release has a level. In an upgrade, it also has a finding if the two
+releases are in different eras.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -59,7 +59,7 @@ class ServerCredentials:
             raise LiveError(where, str(fault)) from None
         except (AttributeError, IndexError, KeyError, TypeError) as fault:
             raise LiveError(where, f"is not a usable kubeconfig ({type(fault).__name__}: {fault})") from None
-        except Exception as fault:  # an invalid file, or an error of a credentials plugin
+        except Exception as fault:  # the kubeconfig is invalid, or a credentials plugin failed
             raise LiveError(where, answer(fault)) from None
 
 

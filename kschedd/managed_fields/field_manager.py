@@ -123,7 +123,7 @@ def _updated(live: Raw | None, new: Raw, managed: Managed, write: FieldWrite) ->
 
 
 def _nothing(write: FieldWrite) -> Raw:
-    """Return the base for comparisons of a new object, so that fields that are always present do not count as added."""
+    """Return the object to compare with a new object, so that fields that are always present do not count as added."""
     if type(write.schema) is str:
         return {}
     found: Raw = encoded({}, write.schema)

@@ -2,9 +2,9 @@
 
 A pod is requeued (woken) if an event moves it out of unschedulablePods. An event during the pod's attempt also requeues
 the pod, if the event keeps it out of unschedulablePods. The wake-up was useful if the next attempt finds a node, and
-useless if that attempt fails. Pods that the timeout requeued, and that then found a node, should have been requeued
-earlier: `late` counts them. SchedulingQueue calls this recorder. The cause of each wake-up is stored until the pod's
-next attempt ends.
+useless if that attempt fails. A pod that found a node after the timeout requeued it should have been requeued earlier:
+`late` counts these pods. SchedulingQueue calls this recorder. The cause of each wake-up is stored until the pod's next
+attempt ends.
 """
 
 from collections.abc import Collection, Sequence

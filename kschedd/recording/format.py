@@ -83,7 +83,7 @@ class RecordingHeader:
         except (ValueError, TypeError, msgpack.UnpackException) as wrong:
             raise RecordingError(file, f"its header cannot be read: {wrong}") from wrong
         if not 0 <= header.start_s <= LATEST_S:
-            raise RecordingError(file, "its header has a time at which no run can have begun")
+            raise RecordingError(file, "the start time in its header is impossible")
         return header
 
 

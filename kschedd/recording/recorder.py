@@ -5,8 +5,8 @@ file is logged and stored in `failure`, and no more notes are recorded; the run 
 
 Recording a note is one append to a deque. The thread wakes when there is a note, waits for a moment for more notes, and
 writes all of them as one frame. If the run is killed, the notes of the last moment are lost. If the disk is slower than
-the run, up to MOST_WAITING notes accumulate. In this case `behind` is true, and callers must wait before they add
-notes, so that no note is lost.
+the run, up to MOST_WAITING notes accumulate. If the writer is behind, `behind` is true, and callers must wait before
+they add notes, so that no note is lost.
 """
 
 import threading

@@ -22,7 +22,7 @@ from kschedd.api.selecting.names import (
 from kschedd.api.text.ip_addresses import address_faults
 
 _MOST_ANNOTATED: Final = 256 * 1024
-_EXTENSIONS: Final = "apiextensions.k8s.io"  # objects of this group may have non-standard finalizers
+_EXTENSIONS: Final = "apiextensions.k8s.io"  # API group whose objects may have non-standard finalizers
 STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _LABEL_NAMED: Final = frozenset(("Namespace", "StatefulSet"))

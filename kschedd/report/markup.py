@@ -2,7 +2,7 @@
 
 Text becomes part of an element only through `el`, which escapes it.
 
-`Markup` is text that is already markup. Only this module and constants of this package create it.
+`Markup` is text that is already markup. Only this module and constants of this package create markup.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """Files of a timeline: Perfetto's own format, and the JSON format of Chrome's tracing, which Perfetto also reads.
 
 Perfetto's format requires the package `perfetto` (the extra with that name), which includes protobuf. The files of both
-formats are written during the run. Tracks are numbered from 1. An arrow is a number that its first and its last slice
-have in common.
+formats are written during the run. Tracks are numbered from 1. An arrow is a number that both its first slice and its
+last slice contain.
 """
 
 import json

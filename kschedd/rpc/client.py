@@ -176,7 +176,7 @@ class Client:
     async def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         """Call a method with parameters by position or by name, and return its result.
 
-        If the only parameter is a map, pass it by name (see `service.params`). Raises RpcError with the
+        A single parameter that is a map must be passed by name (see `service.params`). Raises RpcError with the
         daemon's error, and ConnectionLostError if the connection ends before the response. Cancelling discards the
         response; the daemon still completes the call.
         """

@@ -166,9 +166,9 @@ class Cluster(ClusterHandle):
     ) -> "Cluster":
         """Return a cluster with the objects of a dump; `kubectl get all,nodes -A -o yaml` or `kschedd save` writes one.
 
-        `version`: "" uses the release of the dump's nodes if it is supported. The other options are those of `Cluster`.
-        The attribute `warnings` then contains the unreadable objects and the assumptions. Raises DumpLoadError if the
-        dump has no readable object.
+        `version`: "" uses the release of the dump's nodes if it is supported. All other options have the same meaning
+        as for `Cluster`. The attribute `warnings` then contains the unreadable objects and the assumptions. Raises
+        DumpLoadError if the dump has no readable object.
         """
         # imported here, because most clusters are not made from a dump
         from kschedd.dumps.loading import LoadOptions, read_dump, take_dump

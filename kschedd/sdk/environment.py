@@ -304,8 +304,8 @@ class KubeQueueEnv(_SchedulingEnv):
     requests of the waiting pods; `mask`, an array of (window,): 1 for each waiting pod. Action: an index into the
     window.
 
-    A pod that fits on no node at its turn leaves the queue without a node; its reward is that of a `Transition` with
-    `node` None.
+    If a pod fits on no node when it is attempted, the pod leaves the queue, and its reward is the reward of a
+    `Transition` without a node.
     """
 
     def __init__(

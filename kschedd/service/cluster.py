@@ -88,7 +88,7 @@ class ClusterTime(Protocol):
     async def set_speed(self, speed: float) -> None: ...
 
     def move_to(self, at_s: float) -> bool:
-        """Move the time forward to `at_s` at once, for a cluster that takes in a dump; return whether it was moved."""
+        """Move the time forward to `at_s` in one step, before a dump is loaded; return whether the time was moved."""
 
     async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
         """Advance the time, as `kschedd.actors.time_control` does."""

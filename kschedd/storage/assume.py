@@ -82,7 +82,7 @@ class AssumeCache:
 class VolumeCache(AssumeCache):
     """PersistentVolumes; each version of a volume is parsed into a `Volume` once."""
 
-    version: Callable[[], int] = lambda: -1  # changes with every change of a volume; -1: unknown
+    version: Callable[[], int] = lambda: -1  # number that grows with each change of a volume; -1: unknown
     _seen: int = -1
     _read: dict[str, Volume] = attrs.field(factory=dict)
     _by_class: dict[str, dict[str, Volume]] = attrs.field(factory=dict)

@@ -125,7 +125,7 @@ class AttachedVolumes:
     def limits_of(self, csi_node: Object) -> Mapping[str, int]:
         known = self._limits.get(csi_node.name)
         if known is None or known[0] is not csi_node:
-            if len(self._limits) > 2 * len(self._cluster.of_kind("CSINode")):  # nodes are added and removed frequently
+            if len(self._limits) > 2 * len(self._cluster.of_kind("CSINode")):  # mostly removed nodes
                 self._limits.clear()
             known = self._limits[csi_node.name] = (csi_node, limits(csi_node))
         return known[1]

@@ -110,7 +110,7 @@ def accepted(
     """
     if mistyped := check_schema(dict(raw)):
         raise Undecodable(kind, name, tuple(mistyped))
-    if kind in BY_NAME and schema_for(dict(raw)) is None:  # a built-in kind in an unknown version
+    if kind in BY_NAME and schema_for(dict(raw)) is None:  # the kind is built in, but not in this version
         raise Invalid(kind, name, tuple(validate_custom_kind(raw.get("kind"), raw.get("apiVersion"))))
     done = prepare(default_typed(decoded_object(dict(raw))))
     parts = [validate(done), check(done)]

@@ -131,7 +131,7 @@ class StoreReader:
         return self._objects.kinds()
 
     def kind_of(self, raw: Raw) -> Kind:
-        """Return the kind of an object; for a custom resource with a definition, the kind in the definition."""
+        """Return the kind of an object; for a custom resource, return the kind from its definition if one exists."""
         known = kind_of(raw)
         definition = None if known.known else custom.definition_of(self, raw)
         return known if definition is None else custom.defined_kind(definition)

@@ -3,7 +3,7 @@
 Validating a large object takes half a second, and an atomic request may contain ten thousand small objects. Neither
 kind of request may block other requests. A long request therefore runs in a thread, on a fork (`Store.fork`) that
 shares the immutable objects. `changes_of` collects the fork's changes, and `Store.adopt` applies them to the store
-quickly. If an object that the request used has changed meanwhile, the request is retried on a new fork.
+quickly. If another request has changed an object that the request used, the request is retried on a new fork.
 
 Besides the objects that it changes, a request uses the kinds that admission reads, which do not include pods and nodes.
 """

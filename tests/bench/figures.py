@@ -154,7 +154,9 @@ def page(about: dict[str, str], runs: Sequence[Measured], latencies: Sequence[di
 
 
 def _runs(rounds: int) -> str:
-    return "Each figure is of one run." if rounds == 1 else f"Each figure is the median of up to {rounds} runs."
+    return (
+        "Each figure is the result of one run." if rounds == 1 else f"Each figure is the median of up to {rounds} runs."
+    )
 
 
 def _medians(runs: Sequence[Measured]) -> tuple[float, float]:

@@ -478,9 +478,9 @@ class StoreClient:
     async def do(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> T:
         """Run a function on the store; return its result when everything that it has read or written is durable.
 
-        Raises the exceptions of the function, and JournalError if its writes could not be persisted. If the function
-        has only read, and the state was rolled back, it runs again. With `once`, JournalError is raised instead, as for
-        a write.
+        Raises the exceptions of the function, and JournalError if its writes could not be persisted. A function that
+        has only read the state runs again if the state was rolled back. With `once`, JournalError is raised instead, as
+        for a write.
         """
         try:
             return await (await self._sent(partial(_with_webhooks, request, None), once)).value()

@@ -163,7 +163,7 @@ def base64_error(text: str) -> str:
 
 
 def _first_illegal(data: bytes) -> int:
-    """Return where Go's base64 decoder fails: at a byte outside the alphabet, or at an incomplete group of four."""
+    """Return the position at which Go's base64 decoder fails: an invalid byte or an incomplete group of four."""
     whole = _BASE64.match(data)
     assert whole is not None, "it matches the empty text"
     at = whole.end()

@@ -44,7 +44,7 @@ def conversion_error(raw: dict[str, Any]) -> str:
 def converted(raw: dict[str, Any]) -> dict[str, Any]:
     """Return a merged object without conversion errors.
 
-    Its integers have the values that the Go fields would store.
+    Integers in the returned value have the values that the Go fields would store.
     """
     found: dict[str, Any] = _converted(raw, schema_for(raw) or ANY)
     return found

@@ -31,7 +31,10 @@ class ThresholdValue:
     written: str = attrs.field(default="", eq=False)
 
     def of(self, capacity: int) -> int:
-        """Return the amount for this capacity. Source: pkg/kubelet/eviction/api/types.go (GetThresholdQuantity)."""
+        """Return the threshold as an amount, for a node with this capacity.
+
+        Source: pkg/kubelet/eviction/api/types.go (GetThresholdQuantity).
+        """
         return self.units if self.share is None else int(capacity * self.share)
 
     def text(self, capacity: int) -> str:

@@ -20,7 +20,7 @@ _CYCLE_YEARS: Final = 400  # period of the Gregorian calendar in years
 _CYCLE_DAYS: Final = 146_097
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 FIRST_S: Final = -62_167_219_200  # 0000-01-01T00:00:00Z
-# cached, because formatting each number would take several times as long
+# a table, because formatting each number would take several times as long
 _TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))
 LAST_S: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 

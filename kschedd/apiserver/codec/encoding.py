@@ -76,5 +76,5 @@ def _without_template_generation(raw: Raw, meta: Raw) -> Raw:
 
 
 def listed_item(raw: Raw, api_version: str) -> Raw:
-    """Return an object as an item of a list. The list states the kind only once for all items."""
+    """Return an object in the form of an item of a list. The list states the kind only once for all items."""
     return {name: value for name, value in converted(raw, api_version).items() if name not in ("kind", "apiVersion")}

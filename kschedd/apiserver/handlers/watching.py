@@ -253,7 +253,7 @@ class _Streaming:
     def _pieces(self, changes: Iterable[Change]) -> Iterator[Piece]:
         """Yield the lines of these changes, combined into pieces.
 
-        A long line is yielded in parts, one of which is shared.
+        A long line is yielded in parts; the part with the object is shared by all watches.
         """
         waiting: list[bytes] = []
         size = 0

@@ -31,7 +31,7 @@ _BOUND: Final = re.compile(r"(maximum|minimum) storage usage per PersistentVolum
 def claims_refused(store: ClusterWriter, workload: ExaminedWorkload) -> Iterator[FoundCause]:
     """Yield the reasons why claims of the workload's pods were not created.
 
-    If the claims could be created, yield nothing.
+    No cause is yielded if the claims could be created.
     """
     refused: dict[str, list[tuple[_ToCreate, str]]] = {}
     missing = list(_to_create(store, workload))

@@ -20,7 +20,7 @@ _OF_DOMAINS: Final = frozenset(
 def behind_cordons(case: Case, finding: FoundCause) -> FoundCause:
     """Return the cordon as the cause if all pending pods would fit on the cordoned nodes; otherwise return the finding.
 
-    Uncordoning is preferred, because the finding's options give the workload less than it requests.
+    Uncordoning a node is preferred, because the finding's own options give the workload less than it requests.
     """
     idle = only_cordoned(case)
     if finding.code not in _OF_DOMAINS or not idle:

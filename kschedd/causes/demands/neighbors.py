@@ -209,7 +209,7 @@ def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
 
 
 def _relaxed_anti_affinity(workload: ExaminedWorkload, place: int) -> list[dict[str, Any]]:
-    """Return the JSON patch that changes a required term of another workload to a preferred term.
+    """Return the JSON patch that changes a required anti-affinity term of another workload to a preferred term.
 
     The patch is empty if the template has fewer terms than the pod, because the pod is from an earlier template.
     """

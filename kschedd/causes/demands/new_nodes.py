@@ -33,7 +33,7 @@ def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[Reme
 
 
 def nodes_needed(case: Case, full: Collection[str], waiting: int = 0) -> tuple[Node, int]:
-    """Return the largest of these nodes, and the number of copies of it that all pending pods need."""
+    """Return the largest of the given nodes, and the number of its copies that all pending pods need."""
     names = sorted(full)
     each = rooms(case, names)
     most = int(each.max())

@@ -125,7 +125,7 @@ def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, fou
     quota = over_quota(store, workload, rest, found, workload.missing or 1, len(workload.pods))
     if workload.missing:
         return quota
-    # for a dump, the number of missing pods is unknown
+    # the number of missing pods is unknown if the workload is from a dump
     options = [*in_place(workload), *quota.options[:1]] if workload.outdated else []
     return attrs.evolve(quota, options=options)
 

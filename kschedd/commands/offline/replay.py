@@ -69,8 +69,8 @@ def add_parser(subparsers: Any) -> None:
     live.add_argument(
         "--attach",
         action="store_true",
-        help="open the prompt on the replay, stopped at that moment (default: the start). The prompt has all commands "
-        "that read, and `debug step`, `debug until` and `fork create`",
+        help="open the prompt on the replay, stopped at that moment (default: the start). The prompt offers all "
+        "commands that only read, and `debug step`, `debug until` and `fork create`",
     )
     live.add_argument("--serve", action="store_true", help="serve the replay on --socket, until Ctrl-C")
     live.add_argument("--socket", metavar="PATH", help="socket of --serve")

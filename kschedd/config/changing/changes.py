@@ -121,7 +121,7 @@ def with_plugin_enabled(
 def with_plugin_args(
     config: Config, scheduler_name: str, plugin: str, args: Mapping[str, Any], *, catalogue: Catalogue = IN_TREE
 ) -> Config:
-    """Return the configuration with a plugin's arguments replaced by these, which are in the file's format."""
+    """Return the configuration with a plugin's arguments replaced; `args` has the format of a file."""
     profile, path = _found(config, scheduler_name)
     if plugin not in profile.names():
         names = profile.names()

@@ -118,7 +118,7 @@ def expand(
 def _own_plugins(
     given: PluginSet, point: str, implements: Callable[[str], frozenset[str] | None], report: Report
 ) -> list[str]:
-    """Return the plugins that the point itself enables, without duplicates, which are reported."""
+    """Return the plugins that the extension point itself enables; report duplicates and omit them."""
     own: list[str] = []
     for one in given.enabled:
         takes_part = implements(one.name)

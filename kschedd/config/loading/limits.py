@@ -1,4 +1,4 @@
-"""`timeoutSeconds`: the time limit of an out-of-tree plugin at an extension point. An addition to upstream's format.
+"""`timeoutSeconds`: the time limit of an out-of-tree plugin at an extension point; upstream has no such field.
 
 The limit is set where the plugin is enabled:
 

@@ -176,7 +176,7 @@ class _Sync:
                 self._end = End("SuccessCriteriaMet", "SuccessPolicy", met)
 
     def _decided(self) -> End | None:
-        """Return how the Job ends, if an earlier sync has written this to the status."""
+        """Return the result of the Job from its status, if an earlier sync has written the result."""
         found = condition(self._job.status, "SuccessCriteriaMet")
         if found is not None and found.get("status") == "True":
             return End("SuccessCriteriaMet", found.get("reason") or "", found.get("message") or "")

@@ -58,7 +58,7 @@ _S_PER_POD: Final = 0.001  # for a Service
 _S_PER_POD_OF_ALL: Final = 0.00025
 _BURST_S: Final = 0.25  # time for which the budget is saved
 _RETRY_S: Final = 1.0
-_PER_SELECTED: Final = 20  # number of labels that are compared in the time of examining a pod
+_PER_SELECTED: Final = 20  # number of labels that can be compared in the time that it takes to examine a pod
 _PART: Final = 250  # number of pods examined between two pauses, in about 1 ms
 
 

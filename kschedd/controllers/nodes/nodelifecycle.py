@@ -4,8 +4,8 @@ A kubelet's heartbeats are its Lease and the heartbeat time of the node's Ready 
 `node_monitor_grace_period_s` without a heartbeat, the node's conditions become Unknown and its pods are marked not
 Ready. At the next check, the node is queued for the taint `unreachable:NoExecute` (`not-ready` if Ready is False). The
 taint is added at the rate of the node's zone. A node that becomes Ready again loses the taints `unreachable` and
-`not-ready`. If every zone is fully disrupted, the cause is assumed to be the control plane. In this case all nodes lose
-both taints, and no node gets a taint until some node is Ready.
+`not-ready`. If every zone is fully disrupted, the cause is assumed to be the control plane. If every zone is fully
+disrupted, all nodes lose both taints, and no node gets a taint until some node is Ready.
 
 kube-controller-manager checks all nodes every `node_monitor_period_s` seconds. kschedd checks at the same times, but
 only if a node may have changed, and processes only nodes that may have changed. While all nodes are healthy, the

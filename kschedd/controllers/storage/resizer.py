@@ -2,8 +2,8 @@
 
 The resizer replaces the external resizer of every CSI driver. The resizer increases the capacity of the
 PersistentVolume. The claim then waits until the kubelet enlarges its file system, while a pod mounts the volume
-(`kschedd.controllers.kubelets.expansion`). A claim for a block device has no file system, so its expansion is then
-complete. Volumes without a CSI driver are not resized.
+(`kschedd.controllers.kubelets.expansion`). The expansion of a claim for a block device is complete without this step,
+because there is no file system. Volumes without a CSI driver are not resized.
 
 Owns: the sizes for which an Event was written. Source: external-resizer, pkg/controller/expand_and_recover.go;
 Kubernetes v1.36, pkg/controller/volume/expand/expand_controller.go (the Event ExternalExpanding).

@@ -172,7 +172,7 @@ class Ownership:
     def claiming(
         self, workload: Object, view: View, eligible: Callable[[Any], bool] = lambda obj: True
     ) -> Generator[None, None, Claimed]:
-        """Return the result of `claim`, step by step."""
+        """Compute the result of `claim` in steps."""
         selector = self.selector(workload)
         claimed = Claimed([], [])
         for number, obj in enumerate(view.owned_by(workload.uid), 1):

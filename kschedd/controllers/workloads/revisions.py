@@ -17,7 +17,7 @@ from kschedd.controllers.templates import canonical_template, controller_referen
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.writes import Create, Delete, Write, status_of
 
-REVISION_HASH: Final = "controller-revision-hash"  # label of pods; for DaemonSets, also of ControllerRevisions
+REVISION_HASH: Final = "controller-revision-hash"  # label of pods and of a DaemonSet's ControllerRevisions
 HASH_LABEL: Final = "controller.kubernetes.io/hash"  # label of ControllerRevisions of StatefulSets
 _LONGEST_NAME: Final = 223
 

@@ -225,7 +225,7 @@ class StatefulSets(InSteps):
             if not workload.deleting:
                 writes.append(Create(raw))
                 return None
-            update = Object.from_raw(raw)  # not stored, because garbage collection would delete it immediately
+            update = Object.from_raw(raw)  # the revision is not stored, because garbage collection would delete it
         if equal and update is not revisions[-1] and not workload.deleting:
             writes.append(patch_of(update, {"revision": last + 1}))
         name = workload.status.get("currentRevision")

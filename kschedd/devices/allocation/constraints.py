@@ -120,7 +120,7 @@ class DistinctAttribute(_OfRequests):
 
 @attrs.define(eq=False)
 class DistinctDevices(_OfRequests):
-    """No two devices of these requests may have equal values of the attribute."""
+    """No two devices that the constrained requests get may have equal values of the attribute."""
 
     values: list[AttributeValue] = attrs.field(factory=list)
 

@@ -377,7 +377,7 @@ class PluginData:
 
 
 class DataView(MutableMapping[str, Any]):
-    """`CycleState.data` as one plugin may use it: its own entries and those of other out-of-tree plugins.
+    """`CycleState.data` for one plugin: its own entries, and the entries of other out-of-tree plugins.
 
     Keys are strings.
     """

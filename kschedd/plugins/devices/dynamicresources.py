@@ -125,7 +125,7 @@ class DynamicResources:
     name: ClassVar = "DynamicResources"
     args_type: ClassVar = DynamicResourcesArgs
     without_pre_filter: ClassVar = "not found"
-    depends_on: ClassVar = None  # None: free devices depend on claims in the whole cluster
+    depends_on: ClassVar = None  # None, because the free devices of a node depend on claims in the whole cluster
     rule_of_point: ClassVar = {"score": "devices_scored"}
 
     _handle: Handle

@@ -5,7 +5,7 @@ domains with fewer pods. Only nodes that have all topology keys form domains. De
 the pod's node affinity and tolerations must also match these nodes.
 
 Results that depend only on labels (the counted rows, the domains) are cached until labels change. Numbers of pods
-are read from the cache's counters. An attempt therefore costs a few vector operations over domains and rows.
+are read from the cache's counters. The plugin's work for an attempt is a few vector operations over domains and rows.
 
 Rules: nominated_pods_wake, in the hint for a change of a pod.
 Source: Kubernetes v1.34 and v1.36, plugins/podtopologyspread (common.go, filtering.go, scoring.go, plugin.go).

@@ -91,7 +91,7 @@ class NodeVolumeLimits:
         return bool(spec.volumes)
 
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:
-        """Return the nodes that can attach all volumes of the pod, even if none of them is attached yet.
+        """Return the nodes that can attach all volumes of the pod, even if no volume is attached yet.
 
         If no node has limits, all nodes are returned. In a what-if copy, these are nodes that passed with all their
         pods, and to which no pod was added.

@@ -77,7 +77,7 @@ def _share(node: Node, pods: Iterable[Pod], resource: str, options: UtilizationO
             left_out += amount
         elif not terminates_for_long(pod, now_s):
             used += amount
-    # As in Go, a division by zero yields an infinite utilization, or none at all if nothing is used.
+    # as in Go, a division by zero results in infinity, or in NaN if nothing is used
     return used / (there - left_out) if there != left_out else float("inf") if used else float("nan")
 
 

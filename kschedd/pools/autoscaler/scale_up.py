@@ -153,7 +153,7 @@ def plan_scale_up(
 
 
 def _taken(trials: PlacementTrials, template: Node, equal: Iterable[list[Pod]]) -> list[list[Pod]]:
-    """Return the groups of equal pods of which one fits on an empty node like the template."""
+    """Return the groups of equal pods whose pods fit on an empty node that equals the template."""
     mark = trials.mark()
     name = f"{template.name}-template"
     trials.put_node(node_like(template, name))

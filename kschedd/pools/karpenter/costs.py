@@ -47,7 +47,7 @@ class CostTotals:
 
 @attrs.frozen
 class BalancedScore:
-    """The share of the pool's price that a move saves, and the share of its disruption cost that the move has."""
+    """The share of the pool's price that a move saves, and the move's share of the pool's disruption cost."""
 
     savings: float
     disruption: float

@@ -23,7 +23,7 @@ def first_screen(text: str, style: TerminalStyle, taken: int = 0) -> str:
     needed = [rows_of(line.rstrip("\n"), style.width) for line in lines]
     if sum(needed) <= room:
         return text
-    shown, used = 0, 1  # one row is for the number of omitted lines
+    shown, used = 0, 1  # one row is reserved for the number of omitted lines
     while shown < len(lines) and used + needed[shown] <= room:
         used += needed[shown]
         shown += 1

@@ -64,7 +64,7 @@ def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
     new.setdefault("terminationGracePeriodSeconds", 30)
     if "securityContext" not in new:
         new["securityContext"] = {}
-    if account := new.get("serviceAccountName") or new.get("serviceAccount"):  # deprecated name of the field
+    if account := new.get("serviceAccountName") or new.get("serviceAccount"):  # the deprecated field
         new["serviceAccountName"] = new["serviceAccount"] = account
     if not template and "enableServiceLinks" not in new:
         new["enableServiceLinks"] = True

@@ -124,7 +124,7 @@ class Outbox:
         self._messages.clear()
         self.close()
         self._leave_total()
-        self._on_overflow = _nothing  # breaks a reference cycle with the session
+        self._on_overflow = _nothing  # drop the callback, which is part of a reference cycle with the session
 
     def make_room(self) -> None:
         """Drop all messages that are not being sent yet."""

@@ -182,7 +182,7 @@ class Server:
             self._log.debug("rpc.client_ended", client=name)
 
     def _place_for(self, caller: Caller) -> tuple[str, SessionLimits]:
-        """Return the reason why there is no slot for another client of this caller, or "", and the client's limits."""
+        """Return why another client of this caller must be rejected ("" if it is accepted), and the client's limits."""
         places, process = self._places, caller.process
         if (
             len(self._sessions) < places.clients

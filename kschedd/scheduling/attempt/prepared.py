@@ -10,10 +10,10 @@ attempt that found a node. It is valid
 * only for pods of one class and one controller (pods of a DaemonSet, which differ only in the node they name, share a
   prepared attempt),
 * only for pods without a node and without a nomination,
-* and only until one of the parts of the cluster that `Versions.at` covers changes.
+* only until a part of the cluster that `Versions.at` covers changes.
 
-A plugin that does not implement `RepeatsWhileUnchanged` is called for every pod; so is every out-of-tree plugin with
-PreFilter or PreScore.
+A plugin that does not implement `RepeatsWhileUnchanged`, or that is out-of-tree and has PreFilter or PreScore, is
+called for every pod.
 """
 
 from collections.abc import Collection, Sequence

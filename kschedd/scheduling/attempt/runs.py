@@ -176,7 +176,7 @@ class Runs:
         )
 
     def _named(self, pods: Sequence[Pod], prepared: PreparedAttempt) -> list[ScheduleResult]:
-        """Return the results for the first of these pods; the pods must differ only in the node that each names.
+        """Return the results for the first of the given pods, which must differ only in the node that each pod names.
 
         The results end before a pod that names the same node as an earlier pod.
         """

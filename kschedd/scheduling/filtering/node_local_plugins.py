@@ -132,7 +132,8 @@ class NodeLocalPlugins:
     def __init__(self, profile: Framework, of_pods: bool | None) -> None:
         """Select plugins by the data that they read.
 
-        `True` selects plugins that read more than the Node object, `False` all other plugins, `None` all.
+        `True` selects plugins that read more than the Node object, `False` selects all other plugins, and `None`
+        selects all plugins.
         """
 
         def belongs(plugin: EnabledFilter | EnabledScore) -> bool:

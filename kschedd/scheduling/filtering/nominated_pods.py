@@ -86,7 +86,7 @@ class NominatedPodFilter:
     ) -> NominatedVerdicts:
         """Return the verdicts on the rows rejected with their nominated pods added.
 
-        The other rows must still be filtered without the nominated pods.
+        The caller must still filter all other rows without the nominated pods.
         """
         places = counted.places(rows)
         if not len(places):

@@ -3,9 +3,9 @@
 This class stores the data that the driver needs without a query to the queue: the current version of each pod, and the
 nominations.
 
-A nomination equals the one in its pod's status, unless preemption has chosen a newer node. An update of a pod in flight
-takes effect after the pod's attempt, and an update without a node leaves the nomination unchanged. A nomination in the
-status of a new pod takes effect when the queue reports the pod in the active queue.
+A nomination equals the nominated node in the pod's status, unless preemption has chosen a newer node. An update of a
+pod in flight takes effect after the pod's attempt, and an update without a node leaves the nomination unchanged. A
+nomination in the status of a new pod takes effect when the queue reports the pod in the active queue.
 
 Owns the nominator. Source: Kubernetes v1.34, scheduler/eventhandlers.go, backend/queue/scheduling_queue.go (Update).
 """

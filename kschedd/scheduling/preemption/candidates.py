@@ -110,7 +110,7 @@ class _Columns:
         return changed
 
     def learn_same(self, table: NodeTable, rows: Rows, outcome: Status) -> None:
-        """Store one outcome, which depends on no budget, for all these rows."""
+        """Store the same outcome for all the given rows; the outcome must not depend on budgets."""
         self.tried_at[rows] = table.versions.now
         self.outcome[rows] = self._outcome(outcome)
 

@@ -230,7 +230,7 @@ class _Stage:
     def reprieve(self, rows: Rows, places: Ints) -> Bools:
         """Add one pod back to each row.
 
-        If the preemptor then does not fit on a row, remove the row's pod again. Return where it fits.
+        If the preemptor does not fit on a row with the restored pod, remove the pod again. Return where it fits.
         """
         batch = self.lesser.batch
         self.rows.add(batch, rows, places)

@@ -188,7 +188,7 @@ class Framework:
         return found
 
     def bound_by(self, pod: Pod, versions: Versions) -> BindPlugin | None:
-        """Return the Bind plugin for pods of this kind; None if another plugin may have work in their binding cycle."""
+        """Return the Bind plugin if only this plugin has work in the binding cycles of equal pods; otherwise None."""
         classes_at = versions.at.get("DeviceClass", 0)
         if classes_at != self._classes_at:  # see `IdleFor`
             self._bound_by.clear()

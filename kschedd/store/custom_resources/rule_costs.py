@@ -1,7 +1,7 @@
 """Estimated costs of the rules of custom resources, and the errors of rules whose estimate exceeds a limit.
 
-The estimate of a rule is that of one evaluation, times the number of values that it judges. Sizes without a limit in
-the schema are those of the largest request.
+The estimated cost of a rule is the cost of one evaluation, times the number of values for which the rule is evaluated.
+Sizes without a limit in the schema are those of the largest request.
 
 Source: Kubernetes v1.37, apiextensions-apiserver/pkg/apis/apiextensions/validation/{validation,cel_validation}.go,
 pkg/apiserver/schema/cel/{compilation.go,model/schemas.go}, apiserver/pkg/cel/common/schemas.go.

@@ -96,7 +96,7 @@ def _mutating_policy_faults(spec: Raw, old: Raw | None) -> list[FieldError]:
     faults = validate_mutating_policy(spec, old)
     if spec == old:
         return faults
-    from kschedd.store.policies.checking import mutation_faults  # imports CEL, so only if an expression is checked
+    from kschedd.store.policies.checking import mutation_faults  # imported here, because this imports CEL
 
     return faults + mutation_faults(spec)
 

@@ -78,7 +78,10 @@ def _type(schema: Any, name: str, structs: dict[str, Mapping[str, str]], root: b
 
 
 def rule_value(schema: Any, value: Any, *, root: bool = False) -> Any:
-    """Return a value as CEL has it. Raises CelFailure for a text that does not have its format."""
+    """Return a JSON value converted to the CEL type of its schema.
+
+    Raises CelFailure for a text that does not have its format.
+    """
     if not isinstance(schema, Mapping) or schema.get("x-kubernetes-int-or-string"):
         return value
     if isinstance(value, Mapping):

@@ -52,7 +52,7 @@ class Indexes:
             return
         if isinstance(new, Pod) and isinstance(old, Pod) and new.node_name == old.node_name:
             if new.raw["metadata"].get("ownerReferences") is old.raw["metadata"].get("ownerReferences"):
-                return  # most pod updates change only the status
+                return  # return early, because most updates of pods change only the status
         obj = new if new is not None else old
         before, after = _references(old), _references(new)
         uids = None if before is after else (_uids(before), _uids(after))

@@ -84,13 +84,15 @@ def targets_of(session: VerbSession, words: Sequence[str], *, needs_name: bool =
         raise UsageError("a kind is required, such as pods, pod web or pod/web")
     # an empty word is probably an unset $NAME, which must not select all objects
     if "" in (*words[0].split(","), *words[1:]):
-        raise UsageError("a kind or name is empty; expected such as pods, pod web or pod/web")
+        raise UsageError("a kind or name is empty; write for example pods, pod web or pod/web")
     if any("/" in word for word in words):
         found = []
         for word in words:
             kind, slash, name = word.partition("/")
             if not slash or not kind or not name or "/" in name:
-                raise UsageError(f'"{word}": KIND/NAME cannot be mixed with other forms; expected such as pod/web')
+                raise UsageError(
+                    f'"{word}": KIND/NAME cannot be mixed with other forms; repeat KIND/NAME, such as pod/web pod/db'
+                )
             found.append(Target(kind_of_word(session, kind), name))
         return found
     kinds = [kind for word in words[0].split(",") for kind in _kinds(session, word)]

@@ -198,7 +198,7 @@ class NameBook:
         return len(known) > self._most_of(kind)
 
     def _note_pending(self, kind: str, key: str, state: ScheduledState | None) -> None:
-        """Record whether the pod is pending. `state`: None if the object was deleted."""
+        """Record in the set of pending pods whether this pod is pending. `state`: None if the object was deleted."""
         if kind != "Pod":
             return
         if state is None or state.node or state.finished:
