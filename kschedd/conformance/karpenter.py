@@ -4,22 +4,21 @@ The README beside the records describes their form. A record is unsupported if i
 `kschedd.pools.karpenter.launching` cannot compute.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.cron_schedule import ScheduleError
 from kschedd.api.nodes import Node
-from kschedd.api.objects import Object, parse, with_fields
+from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.api.text.durations import parse_duration
 from kschedd.api.text.times import seconds
 from kschedd.config.loading.load import config_from_raw
+from kschedd.conformance.catalogs import catalog, pod_of
+from kschedd.conformance.provisioning import PROVISIONING, provisioning_differences
 from kschedd.conformance.records import GoldenRecord, UnsupportedRecord
 from kschedd.pools.karpenter.budgets import DisruptionBudget, DisruptionReason, allowed_disruptions
 from kschedd.pools.karpenter.candidates import (
@@ -45,8 +44,7 @@ from kschedd.pools.karpenter.costs import (
     judge_balanced,
     totals_by_pool,
 )
-from kschedd.pools.karpenter.instance_types import InstanceType, instance_types_of
-from kschedd.pools.karpenter.launching import Launch, LaunchUnsupported
+from kschedd.pools.karpenter.launching import Launch, LaunchOffers, LaunchUnsupported
 from kschedd.pools.karpenter.node_pools import NodePool, node_pool_of
 from kschedd.pools.karpenter.overlays import adjusted_price, apply_overlays, overlay_of
 from kschedd.pools.karpenter.removals import (
@@ -67,6 +65,12 @@ _CLOSE: Final = 1e-6
 
 def karpenter_differences(record: GoldenRecord) -> Iterator[str]:
     """Yield each difference from the record. Raises UnsupportedRecord."""
+    if record.family.startswith(PROVISIONING):
+        return provisioning_differences(record)
+    return _differences(record)
+
+
+def _differences(record: GoldenRecord) -> Iterator[str]:
     topic = record.family.removeprefix("karpenter/")
     if topic in _VALUES:
         for number, step in enumerate(record.raw["steps"]):
@@ -92,44 +96,6 @@ def _equal(got: Any, wanted: Any) -> bool:
     if isinstance(wanted, float) and isinstance(got, float | int) and not isinstance(got, bool):
         return math.isclose(got, wanted, rel_tol=_CLOSE, abs_tol=_CLOSE)
     return bool(got == wanted)
-
-
-# -- catalogs -----------------------------------------------------------------------------------------------------
-
-
-@lru_cache(8)
-def _named_catalog(file: Path) -> list[Raw]:
-    found: list[Raw] = json.loads(file.read_text(encoding="utf-8"))
-    return found
-
-
-def catalog(record: GoldenRecord) -> list[InstanceType]:
-    """Return the instance types of a record: those of a named file, possibly selected and changed, or its own."""
-    stated = record.raw["catalog"]
-    if isinstance(stated, list):
-        return instance_types_of(stated)
-    assert record.folder is not None, "records are read from files"
-    name = stated if isinstance(stated, str) else stated["base"]
-    raws = _named_catalog(record.folder / "data" / f"catalog-{name}.json")
-    if isinstance(stated, str):
-        return _types_of_file(record.folder / "data" / f"catalog-{name}.json")
-    types = instance_types_of(raws)
-    for key, value in (stated.get("where") or {}).items():
-        values = value if isinstance(value, list) else [value]
-        types = [each for each in types if key in each.requirements and {*values} & each.requirements[key].values]
-    types = types[: stated.get("first", len(types))]
-    patch = stated.get("patch") or {}
-    return [_patched(each, patch[each.name]["Price"]) if each.name in patch else each for each in types]
-
-
-@lru_cache(8)
-def _types_of_file(file: Path) -> list[InstanceType]:
-    return instance_types_of(_named_catalog(file))
-
-
-def _patched(each: InstanceType, price: float) -> InstanceType:
-    first, *others = each.offerings
-    return attrs.evolve(each, offerings=[attrs.evolve(first, price=price), *others])
 
 
 # -- values ---------------------------------------------------------------------------------------------------------
@@ -180,9 +146,9 @@ def _schedule(step: Raw, record: GoldenRecord) -> Raw:
 def _cost(step: Raw, record: GoldenRecord) -> Raw:
     expected = step["expect"]
     if "pods" in step:
-        costs = {pod.name: eviction_cost(pod) for pod in map(_pod, step["pods"])}
+        costs = {pod.name: eviction_cost(pod) for pod in map(pod_of, step["pods"])}
         return {"evictionCostOrder": sorted(costs, key=lambda name: -costs[name])}
-    cost = eviction_cost(_pod(step["pod"]))
+    cost = eviction_cost(pod_of(step["pod"]))
     wanted = expected["evictionCost"]
     holds = {"eq": cost == wanted.get("eq"), "gt": cost > wanted.get("gt", cost), "lt": cost < wanted.get("lt", cost)}
     return {"evictionCost": {name: number if holds[name] else cost for name, number in wanted.items()}}
@@ -243,11 +209,6 @@ _CLUSTERS: Final = frozenset(
 )
 
 
-def _pod(raw: Raw) -> Pod:
-    meta = raw["metadata"]
-    return Pod.from_raw(with_fields(raw, "metadata", uid=meta.get("uid") or f"{meta.get('namespace')}/{meta['name']}"))
-
-
 @attrs.frozen(eq=False)
 class _Command:
     reason: DisruptionReason
@@ -269,7 +230,7 @@ class _DisruptedCluster:
             if key in step:
                 raise UnsupportedRecord(f"kschedd does not support steps with {key}")
         for raw in step.get("apply") or ():
-            obj = _pod(raw) if raw["kind"] == "Pod" else parse(raw)
+            obj = pod_of(raw) if raw["kind"] == "Pod" else parse(raw)
             self.objects[obj.kind, obj.key] = obj
         created = [obj.metadata.get("creationTimestamp") for obj in self.objects.values()]
         latest = max((seconds(text) for text in created if text), default=0.0)
@@ -398,8 +359,7 @@ class _DisruptedCluster:
             sorted(active, key=lambda name: (name in managed and not managed[name].initialized, name)),
             frozenset(barred),
             [pod for pod in pending if is_reschedulable(pod)],
-            list(pools.values()),
-            catalog(self.record),
+            LaunchOffers(list(pools.values()), catalog(self.record)),
             {each.name: each.price for each in self._priced(nodes)},
             bool(gates.get("SpotToSpotConsolidation")),
         )

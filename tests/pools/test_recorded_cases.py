@@ -15,11 +15,18 @@ DISRUPTION = (
     *("do-not-disrupt", "drift", "empty", "expiry", "multi", "pdb", "replace", "static", "ttl"),
 )
 
+PROVISIONING = (
+    *("affinity", "basic", "claim", "deleting", "existing", "in-flight", "instance-types", "labels", "minvalues"),
+    *("operators", "packing", "pool", "price", "requirements", "static", "taints", "termination-grace", "weight"),
+)
+#: topics of which kschedd does not support all cases
+PARTLY = ("daemonset", "limits", "preferences")
+
 
 @pytest.fixture(scope="module")
 def records(shared_part: SharedPart) -> dict[str, list[GoldenRecord]]:
     found: dict[str, list[GoldenRecord]] = {}
-    for file in ("cluster-autoscaler", "karpenter-overlay", "karpenter-disruption"):
+    for file in ("cluster-autoscaler", "karpenter-overlay", "karpenter-disruption", "karpenter-provisioning"):
         for record in read_records(shared_part("pools") / f"{file}.jsonl"):
             found.setdefault(record.family, []).append(record)
     return found
@@ -33,7 +40,12 @@ def test_cluster_autoscaler_decides_as_in_its_own_tests(records: dict[str, list[
 
 
 @pytest.mark.parametrize(
-    "family", [*(f"overlay/{topic}" for topic in OVERLAY), *(f"disruption/{topic}" for topic in DISRUPTION)]
+    "family",
+    [
+        *(f"overlay/{topic}" for topic in OVERLAY),
+        *(f"disruption/{topic}" for topic in DISRUPTION),
+        *(f"provisioning/{topic}" for topic in PROVISIONING),
+    ],
 )
 def test_karpenter_decides_as_in_its_own_tests(records: dict[str, list[GoldenRecord]], family: str) -> None:
     cases = records[f"karpenter/{family}"]
@@ -45,3 +57,9 @@ def test_a_launch_that_depends_on_topology_is_unsupported(records: dict[str, lis
     found = [check(record) for record in records["karpenter/disruption/spread"]]
     assert [verdict.outcome for verdict in found] == [RecordOutcome.UNSUPPORTED]
     assert "requirements for other pods" in found[0].differences[0]
+
+
+@pytest.mark.parametrize("topic", PARTLY)
+def test_no_supported_case_fails(records: dict[str, list[GoldenRecord]], topic: str) -> None:
+    outcomes = [check(record).outcome for record in records[f"karpenter/provisioning/{topic}"]]
+    assert {*outcomes} == {RecordOutcome.PASSED, RecordOutcome.UNSUPPORTED}

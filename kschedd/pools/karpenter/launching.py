@@ -1,19 +1,22 @@
-"""Launches of one node: the pool and the instance types that can hold a set of pods together.
+"""Launches: which pool and which instance types can hold a set of pods on one new node.
 
-Pods with pod affinity, topology spread, volumes, host ports, several node affinity terms or preferences, and pools with
-limits, raise LaunchUnsupported: their rules are not part of this module.
+A pod joins a launch if its node selector, node affinity and tolerations allow the pool, and at least one instance type
+still holds all pods. Requirements for other pods (pod affinity, topology spread), volumes and host ports raise
+LaunchUnsupported: their rules are not part of this module.
 
-Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (nodeclaim.go, nodeclaimtemplate.go) and
-pkg/cloudprovider/types.go (WorstLaunchPrice).
+Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (nodeclaim.go, nodeclaimtemplate.go,
+preferences.go) and pkg/cloudprovider/types.go (WorstLaunchPrice).
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.api.resources import Resources
+from kschedd.api.selecting.terms import Taint
 from kschedd.pools.karpenter.instance_types import InstanceType, Offering, cheapest_first
 from kschedd.pools.karpenter.node_pools import NodePool
 from kschedd.pools.karpenter.requirements import (
@@ -28,24 +31,72 @@ from kschedd.pools.karpenter.requirements import (
     requirements_of,
 )
 
+Raw = Mapping[str, Any]
 SPOT: Final = "spot"
 ON_DEMAND: Final = "on-demand"
 #: capacity types in the order in which a provider prefers them
 CAPACITY_TYPES: Final = ("reserved", SPOT, ON_DEMAND)
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 class LaunchUnsupported(Exception):
-    """The error for pods and pools for which no launch can be computed."""
+    """The error for pods for which no launch can be computed."""
+
+
+@attrs.frozen(eq=False)
+class PodDemand:
+    """A pod with one form of its requirements, in which some alternatives and preferences were given up."""
+
+    pod: Pod
+    requirements: Requirements
+    tolerates_preferences: bool = False  # true: taints with effect PreferNoSchedule are tolerated
+
+    def tolerates(self, taints: Iterable[Taint]) -> bool:
+        tolerations = self.pod.pod_spec.tolerations
+        return all(
+            (self.tolerates_preferences and taint.effect == "PreferNoSchedule")
+            or any(toleration.tolerates(taint) for toleration in tolerations)
+            for taint in taints
+        )
+
+
+def demands_of(pod: Pod, *, preferences: bool = True) -> Iterator[PodDemand]:
+    """Yield the forms of the pod's requirements, from all of them to the fewest. Raises LaunchUnsupported."""
+    spec = pod.spec
+    affinity = spec.get("affinity") or {}
+    ports = any(port.get("hostPort") for each in spec.get("containers") or () for port in each.get("ports") or ())
+    others = affinity.get("podAffinity") or affinity.get("podAntiAffinity") or spec.get("topologySpreadConstraints")
+    claims = any("persistentVolumeClaim" in each or "ephemeral" in each for each in spec.get("volumes") or ())
+    if ports or others or claims:
+        raise LaunchUnsupported(f"pod {pod.key} has requirements for other pods, volumes or host ports")
+    of_nodes = affinity.get("nodeAffinity") or {}
+    required = of_nodes.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = [_expressions(term) for term in required.get("nodeSelectorTerms") or ()]
+    preferred = of_nodes.get("preferredDuringSchedulingIgnoredDuringExecution") or () if preferences else ()
+    heaviest = [_expressions(each["preference"]) for each in sorted(preferred, key=lambda each: -each["weight"])]
+    own = list(of_labels(spec.get("nodeSelector") or {}).values())
+    for place in range(max(1, len(terms))):
+        chosen = [*own, *(terms[place] if terms else ())]
+        last = place >= len(terms) - 1
+        for skipped in range(len(heaviest) + 1 if last else 1):
+            wanted = heaviest[skipped] if skipped < len(heaviest) else ()
+            yield PodDemand(pod, combined([*chosen, *wanted]))
+        if last:
+            yield PodDemand(pod, combined(chosen), tolerates_preferences=True)
+
+
+def _expressions(term: Raw) -> list[NodeRequirement]:
+    return list(requirements_of(term.get("matchExpressions") or ()).values())
 
 
 @attrs.frozen
 class Launch:
-    """A node that can be launched: its pool, its requirements, and the instance types that remain, by price."""
+    """A node that can be launched: its pool, its requirements, its pods, and the types that remain, by price."""
 
     pool: NodePool
     requirements: Requirements
     types: Sequence[InstanceType]
+    pods: Sequence[Pod] = ()
 
     def offerings(self, each: InstanceType) -> list[Offering]:
         return [offering for offering in each.offered_with(self.requirements) if offering.available]
@@ -56,12 +107,9 @@ class Launch:
 
     def worst_price(self, each: InstanceType) -> float:
         """Return the highest price of the type with the capacity type that a provider would use."""
+        offered = [(offering.requirements.get(CAPACITY_TYPE), offering.price) for offering in self.offerings(each)]
         for kind in CAPACITY_TYPES:
-            prices = [
-                offering.price
-                for offering in self.offerings(each)
-                if kind in getattr(offering.requirements.get(CAPACITY_TYPE), "values", ())
-            ]
+            prices = [price for stated, price in offered if stated is not None and kind in stated.values]
             if prices:
                 return max(prices)
         return math.inf
@@ -73,7 +121,7 @@ class Launch:
     def with_types(self, types: Iterable[InstanceType]) -> "Launch | None":
         """Return the launch with only these types, or None if none is left or minValues do not hold."""
         kept = list(types)
-        if not kept or not _has_min_values(self.requirements, kept):
+        if not kept or unmet_min_values(self.requirements, kept):
             return None
         return attrs.evolve(self, types=kept)
 
@@ -82,71 +130,100 @@ class Launch:
         return attrs.evolve(self, requirements=combined([*self.requirements.values(), own]))
 
 
-def plan_launch(pods: Sequence[Pod], pools: Iterable[NodePool], types: Sequence[InstanceType]) -> Launch | None:
-    """Return the launch of one node for all the pods, or None. Raises LaunchUnsupported."""
-    stated = [_required(pod) for pod in pods]
-    for pool in sorted(sorted(pools, key=lambda each: each.name, reverse=True), key=lambda each: -each.weight):
-        if pool.limits:
-            raise LaunchUnsupported(f"NodePool {pool.name} has limits")
-        if not pool.static and (launch := _launch(pool, pods, stated, types)) is not None:
-            return launch
-    return None
+@attrs.frozen(eq=False)
+class LaunchOffers:
+    """What can be launched: pools, instance types, and the pods that each DaemonSet would add to a new node.
+
+    `left` maps a pool to the resources that its limits leave; a pool without limits is missing.
+    With `minimum_is_strict`, minValues must hold.
+    """
+
+    pools: Sequence[NodePool]
+    types: Sequence[InstanceType]
+    daemons: Sequence[Pod] = ()
+    left: Mapping[str, Resources] = attrs.field(factory=dict)
+    minimum_is_strict: bool = True
+
+    def pools_in_order(self) -> list[NodePool]:
+        """Return the pools by descending weight, then by descending name; static pools launch no further nodes."""
+        by_name = sorted((pool for pool in self.pools if not pool.static), key=lambda pool: pool.name, reverse=True)
+        return sorted(by_name, key=lambda pool: -pool.weight)
+
+    def opened(self, pool: NodePool) -> Launch | None:
+        """Return an empty launch of a pool within its limits, or None."""
+        own = [*pool.requirements, *of_labels({**pool.labels, NODE_POOL: pool.name}).values()]
+        left = self.left.get(pool.name)
+        if left is not None and left.get("nodes", 1) < 1:
+            return None
+        kept = [each for each in self.types if left is None or _within_limits(each.capacity, left)]
+        return Launch(pool, combined(own), kept) if kept else None
+
+    def added(self, launch: Launch, demand: PodDemand) -> Launch | None:
+        """Return the launch with another pod, or None if the pod does not fit."""
+        offered = {*WELL_KNOWN, *(key for each in launch.types for key in each.requirements)} - {_HOSTNAME}
+        if not demand.tolerates(launch.pool.taints):
+            return None
+        if not compatible(launch.requirements, demand.requirements, offered):
+            return None
+        requirements = combined([*launch.requirements.values(), *demand.requirements.values()])
+        grown = attrs.evolve(launch, requirements=requirements, pods=[*launch.pods, demand.pod])
+        fitting = [each for each in launch.types if self._fits(each, grown)]
+        if self.minimum_is_strict:
+            return grown.with_types(cheapest_first(fitting, requirements))
+        return attrs.evolve(grown, types=cheapest_first(fitting, requirements)) if fitting else None
+
+    def _fits(self, each: InstanceType, launch: Launch) -> bool:
+        if not _intersect(each.requirements, launch.requirements) or not launch.offerings(each):
+            return False
+        requested = total_requests([*launch.pods, *self.daemons_on(each, launch)])
+        return _within(requested, each.allocatable)
+
+    def daemons_on(self, each: InstanceType, launch: Launch) -> list[Pod]:
+        """Return the pods of DaemonSets that run on a node of this type."""
+        return [pod for pod in self.daemons if self._runs_on(pod, each, launch)]
+
+    def _runs_on(self, pod: Pod, each: InstanceType, launch: Launch) -> bool:
+        offered = {*WELL_KNOWN, *each.requirements, _HOSTNAME}
+        for demand in demands_of(pod, preferences=False):
+            own = {key: one for key, one in demand.requirements.items() if key != _HOSTNAME}
+            both = combined([*launch.requirements.values(), *own.values()])
+            if (
+                demand.tolerates(launch.pool.taints)
+                and compatible(launch.requirements, own, offered)
+                and _intersect(each.requirements, both)
+            ):
+                return True
+        return False
 
 
-def _launch(
-    pool: NodePool, pods: Sequence[Pod], stated: Sequence[Requirements], types: Sequence[InstanceType]
-) -> Launch | None:
-    own = [*pool.requirements, *of_labels({**pool.labels, NODE_POOL: pool.name}).values()]
-    requirements = combined(own)
-    offered = WELL_KNOWN | {key for each in types for key in each.requirements}
-    for pod, required in zip(pods, stated, strict=True):
-        tolerations = pod.pod_spec.tolerations
-        hard = [taint for taint in pool.taints if taint.effect != "PreferNoSchedule"]
-        if not all(any(toleration.tolerates(taint) for toleration in tolerations) for taint in hard):
-            return None
-        if not compatible(requirements, required, offered):
-            return None
-        requirements = combined([*requirements.values(), *required.values()])
-    requested: dict[str, int] = {"pods": len(pods)}
+def total_requests(pods: Sequence[Pod]) -> Resources:
+    """Return the sum of the pods' requests, with the number of pods."""
+    total: Resources = {"pods": len(pods)}
     for pod in pods:
         for resource, number in pod.requests.items():
-            requested[resource] = requested.get(resource, 0) + number
-    launch = Launch(pool, requirements, ())
-    fitting = [
-        each
-        for each in types
-        if all(number <= each.allocatable.get(resource, 0) for resource, number in requested.items() if number)
-        and _intersect(each.requirements, requirements)
-        and launch.offerings(each)
-    ]
-    return launch.with_types(cheapest_first(fitting, requirements))
+            total[resource] = total.get(resource, 0) + number
+    return total
+
+
+def _within(amounts: Mapping[str, int], limits: Mapping[str, int]) -> bool:
+    """Return whether a node with these allocatable amounts holds the requests."""
+    return all(number <= limits.get(resource, 0) for resource, number in amounts.items() if number)
+
+
+def _within_limits(amounts: Mapping[str, int], limits: Mapping[str, int]) -> bool:
+    return all(amounts.get(resource, 0) <= limit for resource, limit in limits.items() if resource != "nodes")
 
 
 def _intersect(one: Requirements, other: Requirements) -> bool:
     return compatible(one, {key: each for key, each in other.items() if key in one})
 
 
-def _has_min_values(requirements: Requirements, types: Sequence[InstanceType]) -> bool:
+def unmet_min_values(requirements: Requirements, types: Sequence[InstanceType]) -> list[str]:
+    """Return the labels of which the types have fewer different values than minValues demands."""
+    unmet = []
     for key, each in requirements.items():
         if each.min_values is not None:
             values = {value for one in types if key in one.requirements for value in one.requirements[key].values}
             if sum(each.allows(value) for value in values) < each.min_values:
-                return False
-    return True
-
-
-def _required(pod: Pod) -> Requirements:
-    """Return the requirements of the pod's node selector and node affinity."""
-    spec = pod.spec
-    affinity = spec.get("affinity") or {}
-    of_nodes = affinity.get("nodeAffinity") or {}
-    terms = (of_nodes.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
-    ports = any(port.get("hostPort") for each in spec.get("containers") or () for port in each.get("ports") or ())
-    preferred = of_nodes.get("preferredDuringSchedulingIgnoredDuringExecution")
-    others = affinity.get("podAffinity") or affinity.get("podAntiAffinity") or spec.get("topologySpreadConstraints")
-    if len(terms) > 1 or ports or preferred or others or spec.get("volumes"):
-        raise LaunchUnsupported(f"pod {pod.key} has requirements for other pods, volumes or host ports, or preferences")
-    own = [*of_labels(spec.get("nodeSelector") or {}).values()]
-    for term in terms:
-        own += requirements_of(term.get("matchExpressions") or ()).values()
-    return combined(own)
+                unmet.append(key)
+    return unmet

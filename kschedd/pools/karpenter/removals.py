@@ -14,9 +14,8 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.pools.karpenter.candidates import ManagedNode
-from kschedd.pools.karpenter.instance_types import InstanceType
-from kschedd.pools.karpenter.launching import ON_DEMAND, SPOT, Launch, plan_launch
-from kschedd.pools.karpenter.node_pools import NodePool
+from kschedd.pools.karpenter.launching import ON_DEMAND, SPOT, Launch, LaunchOffers
+from kschedd.pools.karpenter.provisioning import plan_round
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE
 from kschedd.pools.trials import PlacementTrials
 
@@ -36,8 +35,7 @@ class ConsolidatedCluster:
     destinations: Sequence[str]
     barred: frozenset[str]
     pending: Sequence[Pod]
-    pools: Sequence[NodePool]
-    types: Sequence[InstanceType]
+    offers: LaunchOffers
     prices: Mapping[str, float]
     spot_to_spot: bool = False
 
@@ -109,11 +107,10 @@ def replacement_of(
         return None
     moved = {pod.uid for each in removed for pod in each.reschedulable}
     # A pending pod that no new node can hold does not matter.
-    needing = [pod for pod in left if pod.uid in moved or plan_launch([pod], cluster.pools, cluster.types)]
-    if not needing:
-        return NodeRemoval(removed)
-    launch = plan_launch(needing, cluster.pools, cluster.types)
-    return None if launch is None else NodeRemoval(removed, launch)
+    planned = plan_round(left, (), cluster.offers)
+    if not moved.isdisjoint(pod.uid for pod in planned.failed) or len(planned.launches) > 1:
+        return None
+    return NodeRemoval(removed, next(iter(planned.launches), None))
 
 
 def _left_over(

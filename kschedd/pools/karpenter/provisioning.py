@@ -1,0 +1,138 @@
+"""A round of provisioning: pods are planned onto existing nodes, planned nodes and further new nodes.
+
+A pod that fits nowhere gives up alternatives and preferences one after the other, within the same try.
+
+Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (scheduler.go, queue.go, existingnode.go).
+Requirements for other pods are not supported (`kschedd.pools.karpenter.launching`).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.api.resources import Resources
+from kschedd.api.selecting.terms import Taint
+from kschedd.pools.karpenter.launching import Launch, LaunchOffers, PodDemand, demands_of, total_requests
+from kschedd.pools.karpenter.requirements import compatible, of_labels
+
+#: taint of a node that has not registered yet
+UNREGISTERED: Final = Taint("karpenter.sh/unregistered", "", "NoExecute")
+#: taints that an initializing node loses by itself
+EPHEMERAL_TAINTS: Final = frozenset(
+    (
+        *("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"),
+        *("node.cloudprovider.kubernetes.io/uninitialized", UNREGISTERED.key),
+    )
+)
+
+
+@attrs.frozen(eq=False)
+class ExistingNode:
+    """A node in the cluster, with its pods. `startup_taints` are ignored until the node is initialized."""
+
+    name: str
+    labels: Mapping[str, str]
+    allocatable: Resources
+    taints: Sequence[Taint] = ()
+    startup_taints: Sequence[Taint] = ()
+    initialized: bool = True
+    pods: Sequence[Pod] = ()
+    daemons: Sequence[Pod] = ()  # pods of DaemonSets that will also run here
+
+    def admits(self, demand: PodDemand) -> bool:
+        if not demand.tolerates(self._lasting_taints()):
+            return False
+        if not compatible(of_labels(self.labels), demand.requirements):
+            return False
+        requested = total_requests([*self.pods, *self.daemons, demand.pod])
+        return all(number <= self.allocatable.get(name, 0) for name, number in requested.items() if number)
+
+    def _lasting_taints(self) -> list[Taint]:
+        if self.initialized:
+            return list(self.taints)
+        started = {(taint.key, taint.effect) for taint in self.startup_taints}
+        return [
+            taint
+            for taint in self.taints
+            if taint.key not in EPHEMERAL_TAINTS and (taint.key, taint.effect) not in started
+        ]
+
+
+@attrs.frozen(eq=False)
+class ProvisioningRound:
+    """The plan of a round. `placed` maps the UID of each pod on an existing node to this node."""
+
+    launches: Sequence[Launch]
+    placed: Mapping[str, str]
+    failed: Sequence[Pod]
+
+
+@attrs.define(eq=False)
+class _Round:
+    offers: LaunchOffers
+    existing: list[ExistingNode]
+    preferences: bool
+    left: dict[str, Resources]
+    launches: list[Launch] = attrs.field(factory=list, init=False)
+    placed: dict[str, str] = attrs.field(factory=dict, init=False)
+
+    def place(self, pod: Pod) -> bool:
+        return any(
+            self._on_existing(demand) or self._on_planned(demand) or self._on_new(demand)
+            for demand in demands_of(pod, preferences=self.preferences)
+        )
+
+    def _on_existing(self, demand: PodDemand) -> bool:
+        for place, node in enumerate(self.existing):
+            if node.admits(demand):
+                self.existing[place] = attrs.evolve(node, pods=[*node.pods, demand.pod])
+                self.placed[demand.pod.uid] = node.name
+                return True
+        return False
+
+    def _on_planned(self, demand: PodDemand) -> bool:
+        """Join the planned node with the fewest pods that admits the pod; upstream orders equal nodes randomly."""
+        for place in sorted(range(len(self.launches)), key=lambda place: len(self.launches[place].pods)):
+            grown = self.offers.added(self.launches[place], demand)
+            if grown is not None:
+                self.launches[place] = grown
+                return True
+        return False
+
+    def _on_new(self, demand: PodDemand) -> bool:
+        offers = attrs.evolve(self.offers, left=self.left)
+        for pool in offers.pools_in_order():
+            opened = offers.opened(pool)
+            launch = None if opened is None else offers.added(opened, demand)
+            if launch is not None:
+                self.launches.append(launch)
+                self._subtract(launch)
+                return True
+        return False
+
+    def _subtract(self, launch: Launch) -> None:
+        """Subtract the largest type of the launch from the limits of its pool."""
+        left = self.left.get(launch.pool.name)
+        if left is not None:
+            most = {name: max(each.capacity.get(name, 0) for each in launch.types) for name in left if name != "nodes"}
+            self.left[launch.pool.name] = {
+                name: number - (1 if name == "nodes" else most[name]) for name, number in left.items()
+            }
+
+
+def plan_round(
+    pods: Sequence[Pod], existing: Sequence[ExistingNode], offers: LaunchOffers, *, preferences: bool = True
+) -> ProvisioningRound:
+    """Return the plan for the pods. Without `preferences`, preferred terms are ignored. Raises LaunchUnsupported."""
+    nodes = sorted(existing, key=lambda node: (not node.initialized, node.name))
+    planning = _Round(offers, nodes, preferences, {name: dict(left) for name, left in offers.left.items()})
+    failed = [pod for pod in sorted(pods, key=_queue_key) if not planning.place(pod)]
+    return ProvisioningRound(planning.launches, planning.placed, failed)
+
+
+def _queue_key(pod: Pod) -> tuple[int, int, str, str]:
+    requests = pod.requests
+    created = str(pod.metadata.get("creationTimestamp") or "")
+    return -requests.get("cpu", 0), -requests.get("memory", 0), created, pod.uid
