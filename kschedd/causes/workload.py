@@ -196,8 +196,11 @@ def _selected(store: ClusterReader, owner: Object) -> list[Pod]:
 
 def pods_below(store: ClusterReader, owner: Object) -> Iterator[Pod]:
     """Yield the pods that the owner, or a workload that it owns, controls."""
-    for owned in store.owned_by(owner.uid):
-        if isinstance(owned, Pod):
-            yield owned
-        elif owned.kind in POD_TEMPLATES:
-            yield from pods_below(store, owned)
+    owners, seen = [owner], {owner.uid}
+    while owners:
+        for owned in store.owned_by(owners.pop().uid):
+            if isinstance(owned, Pod):
+                yield owned
+            elif owned.kind in POD_TEMPLATES and owned.uid not in seen:  # workloads may own each other
+                seen.add(owned.uid)
+                owners.append(owned)

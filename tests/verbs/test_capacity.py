@@ -245,3 +245,15 @@ def test_a_planned_weight_leads_to_the_comparison(scenario: ScenarioCluster) -> 
     planned = scenario.do("plan set weight NodeResourcesFit 5", "")
     assert "`kschedd compare --weight NodeResourcesFit=5` shows which of them" in planned
     assert "kschedd compare" not in scenario.do("plan cordon here", "")
+
+
+def test_workloads_that_own_each_other_are_counted_once(trained: ScenarioCluster) -> None:
+    [one] = json.loads(trained.do("get replicasets -o json", ""))["items"] or [None]
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": one["metadata"]["name"]}
+    reference = {**owner, "uid": one["metadata"]["uid"], "controller": True}
+    before = trained.do("capacity deployment/train", "")
+    pods = trained.connect().call("causes.explain", kind="Deployment", name="train")["wanted"]
+    patch = json.dumps({"metadata": {"ownerReferences": [reference]}})
+    assert "patched" in trained.do(f"patch deployment train --type merge -p '{patch}'", "")
+    assert trained.do("capacity deployment/train", "") == before
+    assert trained.connect().call("causes.explain", kind="Deployment", name="train")["wanted"] == pods

@@ -286,6 +286,7 @@ def uids_of(engine: Engine, results: Sequence[Mapping[str, Any]]) -> set[str]:
         left = [] if obj is None else [obj]
         while left:
             one = left.pop()
-            found.add(one.uid)
-            left += engine.store.owned_by(one.uid)
+            if one.uid not in found:  # objects may own each other
+                found.add(one.uid)
+                left += engine.store.owned_by(one.uid)
     return found
