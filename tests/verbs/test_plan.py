@@ -60,6 +60,11 @@ def test_what_was_planned_is_what_is_done(cluster: ScenarioCluster, change: str)
             "Flags of plan go before the command: plan --detailed-exitcode cordon ...",
             id="a-flag-of-plan-after-the-verb",
         ),
+        pytest.param(
+            "plan scale deployment web --replicas 3 -o json",
+            "error: flags of plan go before the command: plan -o FORM scale ...",
+            id="a-form-after-a-verb-that-has-forms-of-its-own",
+        ),
     ],
 )
 def test_a_plan_of_what_cannot_be_done(cluster: ScenarioCluster, line: str, answer: str) -> None:
@@ -103,3 +108,15 @@ def test_pods_that_were_pending_before_are_named_apart(cluster: ScenarioCluster)
     assert cluster.do("plan scale deployment web --replicas 1", "").splitlines()[-1] == (
         "complete: no pod stays pending because of the change (1 other pod is pending as before), and no work is left"
     )
+
+
+def test_a_planned_descheduler_policy_may_come_from_standard_input(cluster: ScenarioCluster) -> None:
+    policy = """{apiVersion: descheduler/v1alpha2, kind: DeschedulerPolicy, maxNoOfPodsToEvictTotal: 1, profiles: [
+ {name: p, pluginConfig: [{name: PodLifeTime, args: {maxPodLifeTimeSeconds: 1}}],
+ plugins: {deschedule: {enabled: [PodLifeTime]}}}]}"""
+    text = cluster.do("plan deschedule -f -", policy)
+    assert "pods: 1 moved" in text
+    assert "The next run with this policy would evict 1 pod again" in text
+    [warning] = [line for line in text.splitlines() if line.startswith("Warning: ")]
+    assert "not evicted from" in warning
+    assert warning.endswith("(PodLifeTime of profile p): maxNoOfPodsToEvictTotal is reached")

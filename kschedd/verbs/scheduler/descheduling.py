@@ -44,22 +44,21 @@ def deschedule(session: VerbSession, options: argparse.Namespace) -> int:
     )
     if not write_answer(session, options.output, found):
         session.write(_text(found, "would be evicted" if options.dry_run else "evicted"))
+        for each in found["refused"]:
+            why = _MEANING.get(each["why"], each["why"])
+            session.warn(f"pod/{_named(each)} not evicted from {each['node']} ({_by(each)}): {why}")
     return _REFUSED if found["refused"] else 0
 
 
 def _text(found: dict[str, Any], done: str) -> str:
     lines = [f"pod/{_named(each)} {done} from {each['node']} ({_by(each)})" for each in found["evicted"]]
-    lines += [
-        f"pod/{_named(each)} not evicted from {each['node']} ({_by(each)}): {_MEANING.get(each['why'], each['why'])}"
-        for each in found["refused"]
-    ]
     if found["nodes"] < 2:
         lines.append(
             f"nothing is evicted: the descheduler needs two ready nodes, and the policy selects {found['nodes']}"
         )
     elif not found["evicted"] and not found["refused"]:
         lines.append("the policy selects no pod")
-    return "\n".join(lines) + "\n"
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _named(each: dict[str, Any]) -> str:

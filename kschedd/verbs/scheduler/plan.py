@@ -10,6 +10,7 @@ an error. With --detailed-exitcode, 3 means that something would change and ever
 import argparse
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, Final
 
 import attrs
@@ -53,6 +54,9 @@ def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
             raise UsageError("plan requires a command, such as: plan drain node-a", "plan")
         if words[0] in OVER_FORKS:
             raise UsageError(f"{words[0]} cannot be planned: it changes no objects of the cluster", "plan")
+        own = words[: words.index("--")] if "--" in words else words
+        if any(word in ("-o", "--output") or word.startswith(("-o=", "--output=")) for word in own):
+            raise UsageError(f"flags of plan go before the command: plan -o FORM {words[0]} ...", "plan")
         within_s = seconds_in(options.within, "plan")
         fork = session.daemon.call("fork.create", name=options.keep, what_if=True)["name"]
         try:
@@ -69,7 +73,8 @@ def _planned(
 ) -> int:
     lines: list[str] = []
     complaints: list[str] = []
-    inner = session_in(session, fork)
+    # The next run of `deschedule` reads the same standard input.
+    inner = attrs.evolve(session_in(session, fork), read_input=cache(session.read_input))
     plain = TerminalStyle()  # without colors and line breaks, so that errors can be recognized by their first word
     status = run(attrs.evolve(inner, write=lines.append, write_error=complaints.append, style=plain), words)
     if status == 2:
