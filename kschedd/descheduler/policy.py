@@ -305,13 +305,31 @@ def _selector_text(fields: ConfigFields, name: str) -> LabelSelector:
 def _selector(fields: ConfigFields, name: str) -> LabelSelector:
     """Return the label selector of a field; an absent or empty selector matches everything."""
     place = fields.get(name)
-    if place is None or place.fields("matchLabels", "matchExpressions") is None:
+    if place is None or not _is_selector(place):
         return _EVERYTHING
     try:
         return parse_label_selector(place.value)
-    except (SelectorError, AttributeError, TypeError, KeyError) as error:
+    except SelectorError as error:
         place.wrong(f"not a label selector: {error}")
         return _EVERYTHING
+
+
+def _is_selector(place: ConfigValue) -> bool:
+    """Return whether the fields of a label selector have the right types; record a fault for each other field."""
+    before = len(place.reading.faults)
+    fields = place.fields("matchLabels", "matchExpressions")
+    if fields is not None:
+        labels = fields.get("matchLabels")
+        if labels is not None and labels.fields(any_other=True) is not None:
+            for key, value in labels.value.items():
+                labels.at(str(key), value).text()
+        for item in fields.items("matchExpressions"):
+            expression = item.fields("key", "operator", "values")
+            if expression is not None:
+                expression.needed_text("key")
+                expression.needed_text("operator")
+                expression.texts("values")
+    return len(place.reading.faults) == before
 
 
 def _texts(fields: ConfigFields, name: str) -> frozenset[str]:

@@ -129,3 +129,28 @@ def test_all_faults_are_reported_together() -> None:
 
 def test_a_mapping_is_read_like_a_file() -> None:
     assert policy_of({"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy"}).profiles == ()
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("{matchLabels: [a]}", '.matchLabels: ["a"]: must be a mapping, not a list'),
+        ("{matchLabels: {a: 1}}", ".matchLabels.a: 1: must be text, not a whole number"),
+        ("{matchExpressions: {a: b}}", '.matchExpressions: {"a": "b"}: must be a list, not a mapping'),
+        ("{matchExpressions: [x]}", '.matchExpressions[0]: "x": must be a mapping, not text'),
+        ("{matchExpressions: [{key: a}]}", ".matchExpressions[0].operator: required, but missing"),
+        ("{matchExpressions: [{key: a, operator: In, values: b}]}", '.values: "b": must be a list, not text'),
+    ],
+)
+def test_a_selector_of_a_wrong_type_names_the_field(selector: str, expected: str) -> None:
+    args = f"{{maxPodLifeTimeSeconds: 60, labelSelector: {selector}}}"
+    [fault] = faults(PROFILE.format(plugin="PodLifeTime", args=args, point="deschedule"))
+    assert fault.endswith(expected)
+    assert "$.profiles[0].pluginConfig[0].args.labelSelector" in fault
+
+
+def test_a_selector_with_an_unknown_operator_is_a_fault() -> None:
+    args = "{maxPodLifeTimeSeconds: 60, labelSelector: {matchExpressions: [{key: a, operator: Nope}]}}"
+    [fault] = faults(PROFILE.format(plugin="PodLifeTime", args=args, point="deschedule"))
+    assert "not a label selector" in fault
+    assert "Nope" in fault
