@@ -130,6 +130,12 @@ async def test_what_is_refused(
     assert answered.status == status, answered.body
 
 
+async def test_a_number_of_too_many_digits_is_the_reason(api: Asker) -> None:
+    answered = await api.ask("POST", PODS, b'{"spec": {"priority": %s}}' % (b"9" * 5000))
+    assert answered.status == 400
+    assert b"json parse error: a number has more than 4300 digits (" in answered.body
+
+
 async def test_a_list_names_its_kind_once_and_its_version(api: Asker) -> None:
     await api.create(PODS, pod("b"))
     await api.create(PODS, pod("a"))

@@ -6,6 +6,7 @@ Raises: StatusError.
 
 import json
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -80,8 +81,10 @@ def read_json(data: bytes, expected: str | None = None) -> Body:
         value = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
         raise _too_deep(expected) from None
-    except ValueError as error:
-        why = json_error(data.decode("utf-8", "replace")) or str(error)
+    except ValueError:
+        # The number of digits is the only reason for which Python rejects valid JSON.
+        too_long = f"a number has more than {sys.get_int_max_str_digits()} digits"
+        why = json_error(data.decode("utf-8", "replace")) or too_long
         raise bad_request(why) if expected is None else _without_kind(data, expected, why) from None
     if data.count(b"{") + data.count(b"[") > DEEPEST and too_deep(value):
         raise _too_deep(expected)
