@@ -181,8 +181,8 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     """Open the channels, and start the actors that communicate over them."""
     store, kept, driver, clock = parts.store, parts.kept, parts.driver, parts.clock
     recording, limits = parts.recording, parts.limits
-    # To the journal: the capacity is one batch, which is collected while the previous batch is written. If the journal
-    # is slow, the disk therefore slows down the store and its writers.
+    # To the journal: the capacity is one batch, which is collected while the previous batch is written. A slow journal
+    # slows down the store and its writers.
     to_journal, journal_in = trio.open_memory_channel[Commit](MOST_COMMITS)
     # From the journal to the store. The capacity is 0, because the store always receives immediately.
     to_kept, kept_in = trio.open_memory_channel[Outcome](0)
@@ -203,7 +203,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     to_queue, queue_in = trio.open_memory_channel[QueueUpdate | OwnerQuery[QueueActor, Any]](8)
     # To the binding actor: the capacity is a few slices of placements; if the store is slow, scheduling waits.
     to_binding, binding_in = trio.open_memory_channel[BindingBatch](8)
-    # To the log, which only appends entries.
+    # To the log: the capacity is small, because the log only appends entries.
     to_log, log_in = trio.open_memory_channel[LogMessage](16)
 
     stops, courtesy = Bulletin(), Courtesy()

@@ -66,7 +66,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
 
 
 def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
-    """Return the methods that forks serve, too."""
+    """Return the methods that forks serve as well as the daemon."""
     methods = [
         *DaemonMethods(cluster, daemon).table(),
         *ReadingMethods(cluster).table(),

@@ -85,7 +85,7 @@ class FaultLedger(Generic[R]):
 
         `step` distinguishes kinds of work on one object.
 
-        Only `Exception` is caught: KeyboardInterrupt and cancellations pass through.
+        The method catches only subclasses of `Exception`: KeyboardInterrupt and cancellations pass through.
         """
         try:
             result = work(now)

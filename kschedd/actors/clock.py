@@ -31,7 +31,7 @@ class Clock:
     # the machine's time (since the epoch) when Trio's clock was 0; None: the clock is compared with no machine
     _machine_s: float | None = attrs.field(default=None, kw_only=True)
     _waits: dict[trio.CancelScope, float] = attrs.field(factory=dict, init=False)  # the end of each wait
-    # Faster than `trio.current_time`; the time is read about five times per pod.
+    # used because it is faster than `trio.current_time`; the time is read about five times per pod
     _trio_s: Callable[[], float] = attrs.field(factory=lambda: trio.lowlevel.current_clock().current_time, init=False)
 
     @classmethod
@@ -66,7 +66,7 @@ class Clock:
             return self._origin + at_s - self._base_s
         if self.speed == VIRTUAL:
             return math.inf if at_s > self._base_s else -math.inf
-        # One float step later, so that after the deadline a rounding error cannot leave `now` before `at_s`.
+        # add one float step, so that a rounding error cannot leave `now` before `at_s` after the deadline
         return self._origin + (at_s + math.ulp(at_s) - self._base_s) / self.speed
 
     @contextmanager

@@ -2,14 +2,15 @@
 
 Receives: notifications from its watch, and its own timer. Sends: one request to the store for each turn. In a turn, the
 controller reads the objects and its writes are executed, without other writes in between. A controller therefore never
-acts on outdated state. The events of its own writes arrive in the next turn. Between two writes or two steps of
-reading, other tasks run on the event loop. If a turn takes long, a pause follows. The next turn then finds more changes
-and processes them together. In virtual time there is no pause, because virtual time does not advance during a pause.
+acts on outdated state. The events of a controller's own writes arrive in its next turn. Between two writes or two steps
+of reading, other tasks run on the event loop. If a turn takes long, a pause follows. After the pause, the next turn
+finds more changes and processes them together. In virtual time there is no pause, because virtual time does not advance
+during a pause.
 
 Owns: its Controller. Ends: when the store closes the watch. Fails: the controller handles rejected writes. Any other
-exception is a fault of an object; it is recorded, and the object is retried later. If the journal cannot persist a
-controller's writes, the controller's state is wrong. When the store accepts writes again, a new controller starts from
-the stored objects.
+exception is a fault of an object: the exception is recorded, and the object is retried later. If the journal cannot
+persist a controller's writes, the controller's state is discarded, because it includes these writes. When the store
+accepts writes again, a new controller starts from the stored objects.
 """
 
 import copy
@@ -70,7 +71,7 @@ class ControllerActor:
 
     @property
     def controller(self) -> Controller:
-        """The controller. Other code may access it only between two of its steps."""
+        """The controller; other code may access the controller only between two of its steps."""
         return self._controller
 
     @property
@@ -150,8 +151,8 @@ class ControllerActor:
     async def _turn_aside(self, events: Sequence[WatchEvent]) -> bool:
         """Run a turn in a thread on a fork of the store, for writes whose validation takes long.
 
-        Returns False if other clients wrote first in each attempt, or if there were faults, which can only be retried
-        in the store.
+        Returns False if other clients wrote first in each attempt, or if objects had faults, because only the store can
+        retry faulty objects.
         """
         for _ in range(_TRIES):
             if self.faults:

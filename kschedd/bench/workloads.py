@@ -49,7 +49,7 @@ class Workload:
     """The objects of one run: namespaces, nodes and init_pods are loaded, and then pods are measured in order.
 
     `pending` contains pods that fit on no node; they must be attempted and found unschedulable before the measurement
-    starts. Only the workload Unschedulable has such pods, and only in mode e2e (`measured_in`).
+    starts. Only the workload Unschedulable has pods that fit on no node, and only in mode e2e (`measured_in`).
     """
 
     name: str

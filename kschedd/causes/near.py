@@ -67,7 +67,7 @@ def _likeness(one: str, other: str) -> float:
     if min(len(first), len(second)) < 3:
         return 0.0
     if len(first) == len(second) and set(first) == set(second):
-        return 0.9  # only a letter is repeated, as in ssdd for ssd
+        return 0.9  # the names differ only by a repeated letter, such as ssdd and ssd
     if min(len(first), len(second)) >= _LONG and (first.startswith(second) or second.startswith(first)):
         return 0.8  # a part was added or omitted
     return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()

@@ -33,7 +33,7 @@ def present() -> Allowance | None:
 
 @contextmanager
 def limited_to(allowance: Allowance) -> Iterator[None]:
-    """Apply this allowance to the evaluations inside the context."""
+    """Limit the cost of the evaluations inside the context by the allowance."""
     before = present()
     _thread.allowance = allowance
     try:

@@ -1,8 +1,8 @@
 """Claims in flight: allocations and reservations of ResourceClaims that the watch has not delivered yet.
 
 From Reserve until the watch event, the devices of an allocation are treated as in use, and other pods wait for the
-claim. While a pod's entry in `status.reservedFor` is being written, the entry of another pod must not overwrite it. All
-instances of DynamicResources share this state, so that none allocates a device twice.
+claim. While a pod's entry in `status.reservedFor` is being written, the entry of another pod must not overwrite this
+entry. All instances of DynamicResources share the claims in flight, so that no device is allocated twice.
 
 Source: Kubernetes v1.34, plugins/dynamicresources/dra_manager.go (claimTracker, inFlightAllocations).
 """
@@ -75,7 +75,7 @@ class ClaimsInFlight:
         return [*reserved_for(claim), *entries.values()]
 
     def release(self, claim: Object, pod: Pod) -> None:
-        """Drop the pod's entry in flight; it will not be written."""
+        """Drop the pod's entry in flight, because the entry will not be written."""
         self._reserving.get(claim.key, {}).pop(pod.uid, None)
 
     def seen(self, key: str, claim: Object | None) -> None:

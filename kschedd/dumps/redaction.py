@@ -367,7 +367,7 @@ def _expressions(raw: Raw) -> list[tuple[str, str]]:
 
 
 def redacted(objects: Iterable[Raw]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a redacted dump, and sentences about the texts that were not replaced and those that were dropped."""
+    """Return a redacted dump, and sentences about the texts that were not replaced and the texts that were dropped."""
     everything = list(objects)
     redaction = Redaction(everything, resources=True)
     done: list[dict[str, Any]] = []

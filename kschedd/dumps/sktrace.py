@@ -1,9 +1,8 @@
 """SimKube's trace files: MessagePack of the objects that were applied and deleted in a cluster, event by event.
 
-As a dump, a trace contains the objects that exist at its end; a simulation replays the events of the trace. The other
-parts of a trace are not used; maps in them may have keys that are not strings, for example in the list that stores the
-lifecycles of pods. SimKube removes the service account from pods, but not the volume with its token: such pods get the
-default service account.
+As a dump, a trace contains the objects that exist at its end; a simulation replays the events of the trace. Maps in the
+unused parts of a trace may have keys that are not strings, for example in the list of the lifecycles of pods. SimKube
+removes the service account from pods, but not the volume with its token: such pods get the default service account.
 
 Source: acrlabs/simkube, docs on the trace format (version 2).
 """
@@ -74,7 +73,7 @@ def objects(data: bytes) -> list[dict[str, Any]]:
         for raw in change.deleted:
             there.pop(_key(raw), None)
     if not there and any(change.applied for change in events):
-        raise UnusableTrace("no object is left at its end: each one that it applies is deleted in a later event")
+        raise UnusableTrace("no object is left at its end: each applied object is deleted in a later event")
     return list(there.values())
 
 

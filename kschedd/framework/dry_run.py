@@ -1,11 +1,11 @@
 """Optional methods of in-tree filter plugins that let an attempt, or preemption, try many nodes in one call.
 
 Each row of a what-if copy represents a separate cluster, in which pods changed on that node only. A plugin whose
-PreFilter state follows pods (AddPod, RemovePod) would need a copy of the state for each row. Instead, `dry_run_columns`
-returns the differences between these clusters, as one column for each number that the plugin's filter reads.
-`affected_by` returns whether a pod can change the filter's result. If not, preemption's dry run restores the pod
-without another call of the filter. With `known_to_pass`, a filter that evaluates one node at a time can skip nodes that
-need no check.
+PreFilter state follows pods (AddPod, RemovePod) would need a copy of the state for each row. To avoid these copies,
+`dry_run_columns` returns the differences between the clusters of the rows, as one column for each number that the
+plugin's filter reads. `affected_by` returns whether a pod can change the filter's result. If the pod cannot,
+preemption's dry run restores it without another call of the filter. With `known_to_pass`, a filter that evaluates one
+node at a time can skip nodes that need no check.
 
 The scheduler calls these methods only on in-tree plugins; the methods never change a result.
 """

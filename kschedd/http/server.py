@@ -371,7 +371,7 @@ class _Connection:
                     with self._large.place(self._owner(peer)) as place:
                         if place is not None:
                             return await self._rest(deadline)
-                    raise HttpFault(503, "too many large requests at once; try again")
+                    raise HttpFault(503, "too many large requests at the same time; try again")
         finally:
             self.idle_since = None
 

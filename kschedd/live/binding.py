@@ -1,10 +1,11 @@
 """RemoteBindingActor: executes plans on a real API server.
 
-Receives: `BindingBatch` from the scheduling actor. Sends: `Answered` to the scheduling actor, for plans and
-failed evictions.
+Receives: `BindingBatch` messages from the scheduling actor. Sends: `Answered` messages to the scheduling actor, for
+plans and failed evictions.
 
-Owns: the pending writes, and the order of the writes to each object. Ends: when its sender has closed and all its tasks
-have ended. If the local store shuts down, tasks that do not end within a few seconds are cancelled.
+Owns: the pending writes, and the order of the writes to each object. Ends: when the sender has closed the channel and
+all tasks of the actor have ended. If the local store shuts down, tasks that do not end within a few seconds are
+cancelled.
 
 Fails: if the server rejects a write or does not respond, the result is a Status with the server's message, and the pod
 is tried again. Writes that the server forbids are logged once for each kind of write.
@@ -62,9 +63,9 @@ class RemoteBindingActor:
     _store: ClusterApi
     _answers: "trio.MemorySendChannel[Answered]"
     _bell: Doorbell
-    _limiter: trio.CapacityLimiter  # limits the number of plans that wait for others
+    _limiter: trio.CapacityLimiter  # limiter of the number of plans that wait for earlier plans
     _writer: RemoteWriter
-    _evictor: RemoteWriter  # writes evictions, which do not wait until bindings are answered
+    _evictor: RemoteWriter  # writer for evictions, so that they do not wait for the answers to bindings
     _rules: Rules
     metrics: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
     _order: WriteOrder = attrs.field(factory=WriteOrder, init=False)
@@ -72,7 +73,7 @@ class RemoteBindingActor:
     _begun: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     _executed: list[tuple[str, Status | None]] = attrs.field(factory=list, init=False)  # not sent yet
     _failed_evictions: list[Pod] = attrs.field(factory=list, init=False)
-    _more: Doorbell = attrs.field(factory=Doorbell, init=False)  # set when there are results to send
+    _more: Doorbell = attrs.field(factory=Doorbell, init=False)  # signal that there are results to send
     _forbidden: set[str] = attrs.field(factory=set, init=False)  # kinds of writes that were already logged as forbidden
 
     async def run(self) -> None:
@@ -156,7 +157,7 @@ class RemoteBindingActor:
         self._more.ring()
 
     async def _execute_and_wait(self, request: BindingRequest, turn: WriteTurn) -> None:
-        """Execute a binding that must wait; it is included in the limit until its wait ends."""
+        """Execute a binding that must wait; the binding counts towards the limit until its wait ends."""
         async with self._limiter, request.over:
             await self._execute(request.wanted, turn)
             async for _ in request.over:

@@ -42,7 +42,7 @@ class RemoteWriter:
     async def write(self, write: Write, written: Written) -> None:
         """Perform the write; record the server's response in `written`."""
         key = key_written(write)
-        if isinstance(write, Bind):  # the write does not depend on a local object
+        if isinstance(write, Bind):  # a Bind does not depend on the local copy of an object
             await self._request(request_of(write, None))
             return
         held = await self._store.find(*key)

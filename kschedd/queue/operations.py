@@ -1,9 +1,9 @@
 """Inputs of the scheduling queue, as values, and `QueueOperations.step`, their only entry point.
 
 Most inputs are operations that the scheduling driver requests; the driver never calls the queue itself. The queue's
-task applies the operations in order: the queue actor in the daemon, the scheduling loop in a simulation. The other
-inputs come from this task: it pops pods, advances the time, and executes a user's moves. Events reach the queue only
-after the caches have applied them. A pod requeued by an event is therefore attempted in a state that includes the
+task applies the operations in order: the queue actor in the daemon, the scheduling loop in a simulation. All other
+inputs come from the queue's task, which pops pods, advances the time, and executes a user's moves. Events reach the
+queue only after the caches have applied them. A pod requeued by an event is attempted in a state that includes this
 event.
 
 `nominated` contains the pods that were added with a nominated node since the last `take_nominated`. Source: Kubernetes
@@ -130,14 +130,14 @@ QueueOperation = (
 
 @fast_frozen(eq=False)
 class PodDone:
-    """The end of a pod's in-flight state."""
+    """The operation that ends a pod's in-flight state."""
 
     uid: str
 
 
 @fast_frozen(eq=False)
 class Pop:
-    """The pop of the next pod to schedule. Returns the pod, or None if no pod is ready."""
+    """The operation that pops the next pod to schedule. Returns the pod, or None if no pod is ready."""
 
 
 @fast_frozen(eq=False)
@@ -162,7 +162,7 @@ class FlushBackoff:
 
 @fast_frozen(eq=False)
 class FlushLeftover:
-    """The requeue of pods that have been unschedulable for longer than the timeout.
+    """The operation that requeues pods that have been unschedulable for longer than the timeout.
 
     Returns the pods that became active.
     """
@@ -185,7 +185,7 @@ class Force:
 
 @fast_frozen(eq=False)
 class TakeNominated:
-    """The retrieval of pods that entered the active queue with a nominated node since the previous retrieval.
+    """The operation that returns the pods that entered the active queue with a nominated node since its last use.
 
     Returns them.
     """
@@ -256,15 +256,15 @@ class QueueOperations:
     def evicting(self, uid: str) -> bool:
         """Return whether a pod or PodGroup waits for the eviction of its victims.
 
-        The preemptor is being requeued after the attempt that selected the victims, or some victims still exist. Other
-        events must not make the pod or PodGroup active; the deletion of the victims will.
+        The preemptor is being requeued after the attempt that selected the victims, or some victims still exist. Until
+        the deletion of the victims, no other event may make the pod or PodGroup active.
         """
         return uid == self._evicting or uid in self.queue.evictions
 
     def leaving(self, key: str) -> bool:
         """Return whether a pod of this PodGroup is being removed, but must still be counted as part of its group.
 
-        Upstream's cache of PodGroups processes a deletion after the queue does.
+        kube-scheduler's cache of PodGroups processes a deletion later than its queue.
         """
         return key == self.queue.groups.leaving
 
@@ -311,5 +311,5 @@ class QueueOperations:
 
 
 def _all_but(uid: str) -> Callable[[Pod], bool]:
-    # Without this pre-check, the resources that the pod frees would immediately requeue the pod itself.
+    # without this pre-check, the resources that the pod frees would immediately requeue the pod itself
     return lambda pod: pod.uid != uid

@@ -266,7 +266,10 @@ class SchedulingQueue:
         return taken
 
     def begin(self, entry: QueuedPod, label: str, now: int, entity: str = POD) -> bool:
-        """Mark an entry that has left its sub-queue as in flight. Return False if its pod is already in flight."""
+        """Mark an entry that has left its sub-queue as in flight.
+
+        Return False if the pod of the entry is already in flight.
+        """
         self._forget(entry)
         source = entry.place
         entry.attempts += 1

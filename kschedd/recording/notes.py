@@ -1,9 +1,9 @@
 """Notes: one for each call of a state machine and for each value from outside, in the order in which they happened.
 
 A note is a tuple of its kind and its values. Calls of the driver and of the queue form one sequence, in the order in
-which they began. With out-of-tree plugins, calls of the driver and of the queue may overlap in threads. The order of
-the calls of each state machine is still preserved. The order within each state machine is sufficient, because the two
-state machines interact only through messages and plugins.
+which they began. With out-of-tree plugins, calls of the driver and of the queue may overlap in threads. Even if calls
+overlap, the order of the calls of each state machine is preserved. The order within each state machine is sufficient,
+because the two state machines interact only through messages and plugins.
 
 Times are seconds (driver) or nanoseconds (queue) since the epoch.
 """
@@ -25,7 +25,7 @@ class NoteKind(IntEnum):
 
     # -- driver
     OBSERVE = 1  # now, events: each (type, kind, packed object, version)
-    STARTED = 2  # version: all events before it describe the cluster at the start
+    STARTED = 2  # version; all events up to this version describe the cluster at the start
     POPPED = 3  # number of entries that the queue returned, in the order of the queue
     NOMINATED = 4  # number of pods that the queue returned, in the order of the queue
     BEGIN = 5  # now, uid
@@ -49,7 +49,7 @@ class NoteKind(IntEnum):
     ACTIVATE = 22  # uids
     MADE = 23  # creation of an out-of-tree plugin: name, its packed description
     CONFIG_REFUSED = 24  # a change of the configuration failed; the plugins created for this change are discarded
-    # 25 was a manual change, in words
+    # number 25 was a manual change as text
     GROUP_CYCLE = 26  # now, uid of the first of the popped pods of a PodGroup; SEND follows, and no COMPLETE
     STEPPED = 27  # the attempt that has just begun runs one plugin at a time
     INTERVENED = 28  # a manual change: number of the attempt's stop point, verb, node, plugin, score
@@ -62,12 +62,12 @@ class NoteKind(IntEnum):
     TAKE_NOMINATED = 37
     MOVE_ACTIVE = 38  # now, keys
     FORCE = 39  # key, place, now
-    POP_GROUP = 40  # now: the other pods of the PodGroup of the pod that was popped last
+    POP_GROUP = 40  # now; the queue pops the other pods of the PodGroup of the pod that was popped last
     # -- both
     ANSWER = 48  # stream, plugin, method, answer packed; plugin "" is the clock
     FAULT = 49  # stream, plugin, method, why, whether it was a timeout
     # -- first notes of a recording that begins on a running daemon (`kschedd.recording.state`)
-    LAYOUT = 50  # nodes by row, free rows; OBSERVE and STARTED follow
+    LAYOUT = 50  # name of the node in each row, and the free rows; the notes OBSERVE and STARTED follow
     DRIVER_STATE = 51  # packed
     QUEUE_STATE = 52  # packed
     # -- store

@@ -59,7 +59,10 @@ def _merged(columns: npt.NDArray[N], number: int) -> npt.NDArray[N]:
 
 
 class Levels:
-    """Amounts of several items over time. The items are numbered from 0. An item that was never set is 0 throughout."""
+    """Amounts of several items over time.
+
+    The items are numbered from 0. The amount of an item that was never set is always 0.
+    """
 
     def __init__(self, axis: TimeAxis) -> None:
         self._axis = axis
@@ -69,9 +72,9 @@ class Levels:
         axis.on_merge(self._merge)
 
     def set(self, things: Iterable[int], values: Iterable[float], now_s: float) -> None:
-        """Set these items to these amounts from this time on.
+        """Set the amounts of items from the given time on.
 
-        Only few items change at a time, so numpy would not be faster.
+        A loop is used, because few items change at a time, so that numpy would not be faster.
         """
         for thing, value in zip(things, values, strict=True):
             self.set_one(thing, value, now_s)
@@ -85,7 +88,7 @@ class Levels:
         return self._values[thing] if thing < len(self._values) else 0.0
 
     def sums(self, count: int, until_s: float) -> Floats:
-        """Return amount times seconds by column for the first `count` items; amounts are constant until that time."""
+        """Return amount times seconds by column for the first `count` items, up to the given time."""
         self._grow(count)
         for thing in range(count):
             self._hold(thing, until_s)
@@ -97,7 +100,7 @@ class Levels:
         self._since[thing] = now_s
         if not value or since >= now_s:
             return
-        last = self._axis.column(now_s)  # called first, because it may merge columns
+        last = self._axis.column(now_s)  # call `column` first, because it may merge columns
         width = self._axis.width_s
         first = int(since // width)
         if first == last:
@@ -131,7 +134,7 @@ class Counts:
         axis.on_merge(self._merge)
 
     def add(self, name: str, time_s: float, count: int = 1) -> None:
-        column = self._axis.column(time_s)  # called first, because merging replaces the array of counts
+        column = self._axis.column(time_s)  # call `column` first, because merging replaces the array of counts
         self.counts[self.names[name], column] += count
 
     def of(self, name: str) -> Ints:

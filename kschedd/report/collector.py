@@ -91,7 +91,7 @@ class ReportCollector:
         self.moment_s: float | None = None  # the time of the observed entry; None: the engine's time
         self.axis = TimeAxis()
         self.counts = Counts(self.axis, (ATTEMPTS, PLACED, FAILED, PREEMPTED))
-        self.slots: dict[str, int] = {}  # number of each node, by name; includes former nodes
+        self.slots: dict[str, int] = {}  # number of each node by name, including nodes that were deleted
         self.use: dict[str, Levels] = {}  # utilization of each node, by resource
         self.fullest = Levels(self.axis)  # for each node the utilization of its scarcest resource
         self.totals = Levels(self.axis)  # utilization of the whole cluster, by resource

@@ -28,7 +28,7 @@ _WOKEN_FROM: Final = (SubQueue.UNSCHEDULABLE, SubQueue.GATED, SubQueue.IN_FLIGHT
 _WOKEN_TO: Final = (SubQueue.ACTIVE, SubQueue.BACKOFF)
 _BY_TIME: Final = ("BackoffComplete", "ScheduleAttemptFailure", "UnschedulableTimeout", "PopFromBackoffQ")
 
-_Part = tuple[str, int]  # a plugin, and the number of nodes that it evaluated
+_Part = tuple[str, int]  # name of a plugin, and number of nodes that the plugin evaluated
 
 
 class Timeline:

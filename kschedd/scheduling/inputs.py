@@ -6,7 +6,7 @@ an input are effects of the driver (`take_effects`).
 
 Within an attempt, the answers of plugins and extenders are sent to the generator that `BeginAttempt` returns. The
 generator depends only on values: the pod, the cluster, the random state, and the user's changes by stop point. A fork
-or a replay therefore reaches the same place by repeating the attempt (`kschedd.scheduling.snapshots.fork`).
+or a replay reaches the same stop point by repeating the attempt (`kschedd.scheduling.snapshots.fork`).
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ class Observe:
 class PodsPopped:
     """Pods popped from the queue.
 
-    If these pods sort before pods popped earlier, they are attempted first.
+    Pods that sort before pods popped earlier are attempted first.
     """
 
     entries: Sequence[QueuedPod]
@@ -71,7 +71,7 @@ class BeginAttempt:
 
 @fast_frozen(eq=False)
 class BeginGroupCycle:
-    """The start of a popped pod's PodGroup cycle.
+    """The input that starts the PodGroup cycle of a popped pod.
 
     Returns the cycle, which must run to its end before any other work begins. `clock` returns the time in seconds.
     `on_result` is called with each pod's result before the result is applied.
@@ -95,7 +95,10 @@ class BreakOff:
 
 @fast_frozen(eq=False)
 class CompleteAttempt:
-    """The end of an attempt: starts the binding cycle or requeues the pod. Returns the assumed or failed pod."""
+    """The input that ends an attempt: it starts the binding cycle or requeues the pod.
+
+    Returns the assumed or failed pod.
+    """
 
     entry: QueuedPod
     result: ScheduleResult | FitError
@@ -104,7 +107,7 @@ class CompleteAttempt:
 
 @fast_frozen(eq=False)
 class CompleteRun:
-    """The completion of the results of `begin_run`; each attempt took `took_s` seconds."""
+    """The input that completes the results of `begin_run`; each attempt took `took_s` seconds."""
 
     run: AttemptRun
     took_s: float
@@ -152,29 +155,32 @@ class Tick:
 
 @fast_frozen(eq=False)
 class Resume:
-    """The continuation of a binding cycle if its wait has ended. Returns whether it is."""
+    """The input that continues a binding cycle if its wait has ended. Returns whether it is."""
 
     cycle: BindingCycle
 
 
 @fast_frozen(eq=False)
 class ResumeDecided:
-    """The continuation of the binding cycles whose pods were decided at Permit."""
+    """The input that continues the binding cycles whose pods were allowed or rejected at Permit."""
 
 
 @fast_frozen(eq=False)
 class ResumeReady:
-    """The continuation of the binding cycles whose plan is ready or has timed out."""
+    """The input that continues the binding cycles whose plan is ready or has timed out."""
 
 
 @fast_frozen(eq=False)
 class ResumeStopped:
-    """The continuation of the stopped binding cycles, until the debugger stops one of them again."""
+    """The input that continues the stopped binding cycles, until the debugger stops one of these cycles again."""
 
 
 @fast_frozen(eq=False)
 class Allow:
-    """A user's approval of a pod at Permit on behalf of a plugin. Returns False if no such pod waits."""
+    """A user's approval of a pod at Permit on behalf of a plugin.
+
+    Returns False if no pod with this uid waits at Permit.
+    """
 
     uid: str
     plugin: str
@@ -182,7 +188,10 @@ class Allow:
 
 @fast_frozen(eq=False)
 class Reject:
-    """A user's rejection of a pod at Permit on behalf of a plugin. Returns False if no such pod waits."""
+    """A user's rejection of a pod at Permit on behalf of a plugin.
+
+    Returns False if no pod with this uid waits at Permit.
+    """
 
     uid: str
     plugin: str
@@ -212,7 +221,7 @@ class ChangeConfig:
 
 @fast_frozen(eq=False)
 class UndoConfigChange:
-    """The undoing of the latest change of the configuration. Returns that change. Raises NothingToUndo."""
+    """The input that undoes the latest change of the configuration. Returns that change. Raises NothingToUndo."""
 
 
 Input = (
@@ -251,4 +260,4 @@ class InputListener(Protocol):
         """Wrap work that completes a step-by-step attempt, so that the listener observes it."""
 
     def taken(self, effects: Effects) -> None:
-        """Observe the effects that were taken from the driver."""
+        """Receive the effects that the caller has taken from the driver."""

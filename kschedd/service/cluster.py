@@ -1,7 +1,8 @@
 """The cluster interface that the methods of the socket use.
 
 The daemon's actors implement this interface (`actors.cluster.LiveCluster`: each query is sent to the actor that has the
-data). A cluster in virtual time also implements it (`clusters.virtual.VirtualCluster`, which contains all data itself).
+data). A cluster in virtual time also implements ClusterBackend (`clusters.virtual.VirtualCluster`, which contains all
+data itself).
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence

@@ -123,7 +123,7 @@ class Turns:
         self.slices = 0
 
     async def drive(self, client: str, work: Generator[None, None, T]) -> T:
-        """Run the generator in slices of this client; return its result."""
+        """Run the generator in the time slices of the client; return the result of the generator."""
         while True:
             async with self.turn(client):
                 pause = time.perf_counter() + self._slice_s

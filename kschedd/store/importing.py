@@ -58,8 +58,8 @@ class Importer:
         """Return the accepted objects in the same order; `on_refusal` is called for each rejected object.
 
         Each object is paired with its likeness: a key that objects share if they differ only in strings that do not
-        affect validation. None means that no key is known. If validation does not change an object, later objects with
-        the same likeness are accepted without validation.
+        affect validation. None means that the likeness is unknown. If validation does not change an object, later
+        objects with the same likeness are accepted without validation.
         """
         objects: list[Object] = []
         for raw, likeness in given:

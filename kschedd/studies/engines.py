@@ -4,7 +4,8 @@
     dask, ray   the workers of a cluster at `address`, or without one of a local cluster that ends with the sweep
 
 Workers are started once and perform many runs. If a worker dies, the engine is started again and the worker's runs are
-retried. A run that was lost twice is performed alone; if its worker dies again, the row of the run contains this error.
+retried. A run whose worker has died twice is performed alone; if its worker dies again, the row of the run contains the
+error.
 """
 
 from collections import Counter

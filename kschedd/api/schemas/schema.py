@@ -12,8 +12,8 @@ together with an object.
 
 Server-side apply uses the same suffixes, unless another suffix overrides them: `keys=a,b` (these fields identify the
 items of a list), `set` (items are identified by their value), `atomic` (the whole list or map has one owner),
-`granular` (this field is not atomic, although its type is). `atomic` in the file lists the atomic types. `default=TCP`
-is the default of a key field that an item omits; `default=` is the empty value.
+`granular` (this field is not atomic, although its type is). The key `atomic` in the schema file lists the atomic types.
+`default=TCP` is the default of a key field that an item omits; `default=` is the empty value.
 
 `rule=pod_level_resize` marks a field that 1.34 lacks: the field exists if this feature
 (`kschedd.config.versions.rules`) is enabled. A version whose feature gate for the field is off (`gated_off`) accepts

@@ -17,7 +17,7 @@ _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "
 _WITH_DAYS: Final = {**_UNITS, "d": 86_400.0}
 _PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)([^\d.]*)")
 _LONGEST_S: Final = (2**63 - 1) / 1e9
-_LONGEST_SPAN_S: Final = 1e15  # more than all years that a time can have
+_LONGEST_SPAN_S: Final = 1e15  # limit in seconds; more than the range of representable times
 
 
 @attrs.define(eq=False)

@@ -1,6 +1,6 @@
 """Execution of a test case, step by step, against a live cluster: store, queue and scheduler, each in its actor.
 
-The controllers are those that run in upstream's benchmark: the controllers of volumes and of resource claims. There are
+The same controllers run as in upstream's benchmark: the controllers of volumes and of resource claims. There are
 no kubelets, so a pod deleted with a grace period is not removed; and there is no node lifecycle controller.
 
 Churn and other steps for which no barrier waits continue in the background until the last step is done.
@@ -345,7 +345,7 @@ class _Run:
                     if isinstance(answer, ApiError):
                         raise self._wrong(str(answer))
         if not replaced:
-            raise self._wrong("no pod at all was scheduled in that time")
+            raise self._wrong("no pod was scheduled during the steady state")
 
     async def _until(self, reached: Callable[[], int], count: int, namespace: str, what: str) -> None:
         """Wait until the count reaches `count` pods. The timeout starts again after each change."""
@@ -419,7 +419,7 @@ class _Run:
                 old = objects[rounds % most]
                 write = Create(model) if old is None else Delete(old.kind, old.namespace, old.name)
                 (answer,) = await self._cluster.store.perform_each([write])
-                # Upstream also continues after an error, and tries again in the next round.
+                # like upstream, continue after an error, and try again in the next round
                 objects[rounds % most] = answer if old is None and isinstance(answer, Object) else None
             rounds += 1
 
@@ -443,7 +443,7 @@ class _Run:
 
     async def _stop(self) -> None:
         if self._collecting is None:
-            raise self._wrong("startCollectingMetrics is missing before it")
+            raise self._wrong("startCollectingMetrics is missing before stopCollectingMetrics")
         families = await self._metrics()
         self.results.append(collected(self._collecting, self._tracker, self._tracker.timer(), families))
         self._collecting = None

@@ -126,7 +126,7 @@ def choose(
         and enabled(label_filter, (*case.labels, *workload.labels))
     ]
     if not chosen:
-        raise SelectionError(f"no workload is let through by the label filter {label_filter!r} and the names")
+        raise SelectionError(f"no workload matches the label filter {label_filter!r} and the names")
     return chosen
 
 

@@ -190,7 +190,7 @@ def _summed(case: Case, resource: str, initial: Sequence[str]) -> list[str]:
 
 
 def _reserved(case: Case, node: str, resource: str, requested: int) -> list[str]:
-    """Return as evidence that the pod would fit if the node reserved no capacity for the system."""
+    """Return the evidence that the pod would fit if the node reserved no capacity for the system."""
     stated = (case.nodes[node].status.get("capacity") or {}).get(resource)
     whole = 0 if stated is None else read_amount(resource, str(stated))
     if whole < requested:

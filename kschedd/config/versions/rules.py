@@ -477,7 +477,7 @@ class Rules:
         return cls(**holding)
 
     def under(self, gates: Mapping[str, bool]) -> Rules:
-        """Return these rules without those whose feature gates are off."""
+        """Return the rules without the rules whose feature gates are off."""
         off = [one.name for one in RULES.values() if not all(gates.get(gate, True) for gate in one.gates)]
         had = self.off.union(name for name in off if getattr(self, name))
         return attrs.evolve(self, off=had, **dict.fromkeys(off, False))
@@ -489,7 +489,7 @@ class Rules:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the rules that apply."""
+        """The names of the active rules."""
         return tuple(name for name in RULES if getattr(self, name))
 
     @property

@@ -1,8 +1,8 @@
 """A kubelet's eviction manager: thresholds that are met, pressure conditions of the node, and resources to reclaim.
 
 A hard threshold takes effect immediately, and a soft threshold after it has been met for its grace period. A threshold
-that was met stays met until the minimum reclaim is available as well. A pressure condition remains for the transition
-period after the pressure ends. Pods are evicted one at a time, each after a new observation.
+that was met counts as met until the minimum reclaim is available in addition. A pressure condition remains for the
+transition period after the pressure ends. Pods are evicted one at a time, each after a new observation.
 
 Source: Kubernetes v1.34, pkg/kubelet/eviction/eviction_manager.go (synchronize), helpers.go.
 Units: bytes, counts; seconds since the epoch.

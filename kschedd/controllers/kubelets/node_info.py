@@ -1,8 +1,8 @@
 """The system information and the addresses that a kubelet reports when it registers its node.
 
-The machine is simulated: its identifiers follow from the node's UID, and the address is the first free one of
-172.16.0.0/12 from a place that follows from the UID. Source: Kubernetes v1.37, pkg/kubelet/nodestatus/setters.go,
-api/core/v1/types.go (NodeSystemInfo).
+The machine is simulated: its identifiers are computed from the node's UID, and its address is the first free address of
+172.16.0.0/12 after a position that is computed from the UID. Source: Kubernetes v1.37,
+pkg/kubelet/nodestatus/setters.go, api/core/v1/types.go (NodeSystemInfo).
 """
 
 from collections.abc import Collection

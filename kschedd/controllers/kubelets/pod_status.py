@@ -105,7 +105,7 @@ def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:
 
 
 def refused_status(pod: Pod, refusal: Refusal, at: str) -> dict[str, Any]:
-    """Return the status of a rejected pod. The status contains none of the kubelet's conditions."""
+    """Return the status of a rejected pod. The returned status contains no condition that a kubelet sets."""
     others = [entry for entry in pod.status.get("conditions") or () if entry.get("type") not in _OF_KUBELET]
     status: dict[str, Any] = {
         "phase": "Failed",

@@ -77,7 +77,7 @@ class NodeTaints:
         taints = tainted(node.raw, stamp(now))
         if taints is None:
             return []
-        # The patch replaces the whole list, so it must apply only to this version of the object.
+        # the patch replaces the whole list of taints, so it must apply only to this version of the Node
         return [patch_of(node, {"spec": {"taints": taints or None}}, exactly=True)]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:

@@ -384,7 +384,7 @@ class Search:
 
 
 def _is_first(place: _Place) -> bool:
-    """Return whether this is the position of the first device of all claims."""
+    """Return whether the position is that of the first device of the first claim."""
     claim, request, _, number, _ = place
     return not (claim or request or number)
 

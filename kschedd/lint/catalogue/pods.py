@@ -217,7 +217,7 @@ def toleration_gt(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "that are not ready or are being drained",
     ),
     fields="tolerations",
-    fix="List the taints that the pod should tolerate; keep this only for pods that must run on every node.",
+    fix="List the taints that the pod should tolerate; keep this toleration only for pods that must run on every node.",
     source="core/v1 types",
 )
 def toleration_without_key(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import attrs
 import numpy as np
-from numpy import count_nonzero  # several times faster than `any` of a boolean array
+from numpy import count_nonzero  # `count_nonzero` is several times faster than `any` of a boolean array
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, Rows
@@ -204,7 +204,7 @@ class NodeSearch:
             windows.append(window)
             lacking -= len(window.passing)
             visited += len(window.rows)
-            # Visit as many more rows as this pass rate requires, at most twice as many.
+            # visit as many further rows as the share of passing rows so far requires, at most twice as many as so far
             size = min(visited * lacking // max(wanted - lacking, 1) + _FEWEST, 2 * visited)
         if wanted > 1 and not lacking:
             self._learn(visited, wanted)

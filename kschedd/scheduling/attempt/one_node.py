@@ -1,6 +1,6 @@
 """OneNode: evaluation of a pod on one node without caches.
 
-Preemption uses this evaluation in a cluster with trial changes. Nothing is cached, because the trial changes are undone
+Preemption uses OneNode in a cluster with trial changes. Nothing is cached, because the trial changes are undone
 later.
 
 Source: Kubernetes v1.37, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).

@@ -238,7 +238,8 @@ class Debugger:
     def copy(self, reentry: Reentry | None) -> "Debugger":
         """Return the debugger of a fork, which no client controls.
 
-        The copy is stopped as this debugger is. With `reentry`, it stops when the repeated attempt reaches that place.
+        The copy is stopped if this debugger is stopped. With `reentry`, it stops when the repeated attempt reaches that
+        place.
         """
         breakpoints = {number: attrs.evolve(each) for number, each in self.breakpoints.items()}
         copied = attrs.evolve(self, holder="", keep=False, breakpoints=breakpoints, reentry=reentry)

@@ -2,7 +2,7 @@
 
 Each row represents a separate cluster in which pods changed on this row only. Plugins whose PreFilter state depends on
 pods (spreading, affinity, disks) compute columns with the differences between rows (`framework/dry_run`). If an
-out-of-tree plugin or a plugin without columns takes part, every row has its own clone of the state instead, created on
+out-of-tree plugin or a plugin without columns takes part, every row has its own clone of the state, which is created on
 first use.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunPreFilterExtensionAddPod,
@@ -60,14 +60,14 @@ class WhatIfRows:
         return self._together is not None and self._together.follows
 
     def add(self, batch: PodBatch, rows: Rows, places: Ints) -> None:
-        """Add a pod to each of these distinct rows."""
+        """Add a pod to each of the given distinct rows."""
         for row, place in zip(rows.tolist(), places.tolist(), strict=True):
             self.table.pods[row].append(batch.pods[place])
         batch.count(self.table, rows, places, 1)
         self.follow(batch, rows, places, 1)
 
     def remove_last(self, batch: PodBatch, rows: Rows, places: Ints) -> None:
-        """Remove from each of these distinct rows the pod that was added last."""
+        """Remove from each of the given distinct rows the pod that was added last."""
         for row in rows.tolist():
             self.table.pods[row].pop()
         batch.count(self.table, rows, places, -1)
@@ -92,7 +92,7 @@ class WhatIfRows:
     def judge(
         self, rows: Rows, plugins: NodeLocalPlugins, since: PodsSince | None = None
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """Return the verdicts of these node-local filters and of all other filters.
+        """Return the verdicts of the given node-local filters and of all other filters.
 
         `since` contains the pods added to each row after its last verdict.
         """
@@ -133,12 +133,15 @@ class NominatedOnRows:
             self._there[self._counted.places(table.rows_of_whole)] = True
 
     def among(self, rows: Rows) -> Bools:
-        """Return which of these rows have nominated pods."""
+        """Return the given rows that have nominated pods."""
         having: Bools = self._there[rows]
         return having
 
     def add(self, rows: Rows) -> None:
-        """Add the nominated pods of these rows, at least one per row. An out-of-tree plugin may raise any exception."""
+        """Add the nominated pods of the given rows; each row must have at least one nominated pod.
+
+        An out-of-tree plugin may raise any exception.
+        """
         on, table = self._on, self._on.table
         table.joined.update(rows.tolist())
         if on.notifies:
@@ -166,7 +169,7 @@ class NominatedOnRows:
         self._count(rows, -1)
 
     def _of(self, rows: Rows) -> Iterable[tuple[int, tuple[Pod, ...]]]:
-        """Return each of these rows with its nominated pods."""
+        """Return each of the given rows with its nominated pods."""
         of = self._on.table.rows_of_whole[rows].tolist()
         return zip(rows.tolist(), [self._counted[row] for row in of], strict=True)
 

@@ -116,7 +116,7 @@ class _Preemption:
         return made
 
     def _searched(self, plugin: DefaultPreemption, victims: Sequence[Victim]) -> Work[GroupPreemption]:
-        """Return the preemption of some of these victims."""
+        """Return the preemption of the victims that are needed, among the given possible victims."""
         machine, entries = self.machine, self.entries
         with TakenOut(machine.cluster) as taken:
             for victim in victims:

@@ -256,7 +256,7 @@ class DebugMethods(Methods):
     @method(
         "debug.wait",
         _GOALS,
-        doc="Waits until scheduling is stopped. With any of these parameters, it first runs scheduling until the "
+        doc="Waits until scheduling is stopped. With parameters, the method first runs scheduling until the "
         "first condition is true, like `debug.until`. Virtual time advances as far as needed. If the stream is "
         "cancelled or disconnected, scheduling stops where it is, and the stream cannot be resumed; `debug.state` "
         "returns the position.",

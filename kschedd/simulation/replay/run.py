@@ -16,7 +16,7 @@ from kschedd.simulation.replay.player import Player
 
 @attrs.define(eq=False)
 class StopError(KscheddError):
-    """The error for an invalid stop point, or one that the recording does not reach."""
+    """The error for a stop point that is invalid or that the recording does not reach."""
 
     why: str
 

@@ -182,9 +182,8 @@ def by_schema(
 ) -> dict[str, Any]:
     """Return a custom object with defaults and without unknown fields, according to its schema. Raises Invalid.
 
-    `old` is the previous object, for transition rules and for wrong values that stay; `warn` gets a message for each of
-    these. Raises WebhooksNeeded if `answers` lacks the result of expensive
-    rules.
+    `old` is the previous object, for transition rules. A wrong value that `old` also contains is accepted, and `warn`
+    is called with a message. Raises WebhooksNeeded if `answers` lacks the result of expensive rules.
     """
     version = version_of(definition, str(raw.get("apiVersion") or ""))
     schema, scale = schema_of(version), scale_paths(version)

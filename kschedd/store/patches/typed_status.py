@@ -6,7 +6,8 @@ the list, so that pods with the same list share the result. Some lists are equal
 conditions of the victims of one preemption. Conditions are therefore cached by their msgpack bytes, which differ if
 types or order differ.
 
-The cache refers to its valid lists, so that no other list can get their identity. Cleared when full.
+The cache refers to the lists that it has validated, so that no other list can have the same identity. Cleared when
+full.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
 """A pod's spec without its amounts: numbers on which no other field of the spec depends.
 
 If every pod has its own spec, most specs still differ only in the amounts of cpu and memory of their containers, and in
-the weights of their preferred pod affinity. For all valid amounts and weights, defaulting, validation and admission
-treat the other fields in the same way (unless a LimitRange applies). The other fields are therefore admitted once, with
-small numbers in place of the amounts. The amounts of each spec are then inserted in stored form.
+the weights of their preferred pod affinity. Defaulting, validation and admission of all other fields do not depend on
+valid amounts and weights (unless a LimitRange applies). The other fields are therefore admitted once, with small
+numbers in place of the amounts. The amounts of each spec are then inserted in stored form.
 
 A spec qualifies if its containers have only requests and limits of cpu and memory, all positive and in whole millicores
 and bytes, and the pod has no pod-level resources. The QoS class and the validity depend only on which requests and

@@ -116,7 +116,7 @@ def _within(keys: tuple[str, ...], namespace: str) -> list[str]:
 
 
 def most_of(kind: str) -> int:
-    """Return the maximum number of names of a kind. If there are more names, none of them are stored."""
+    """Return the maximum number of names of a kind. If a kind has more names, none of its names are stored."""
     return _MOST_OF.get(kind, MOST_NAMES)
 
 

@@ -258,7 +258,7 @@ async def test_churn_goes_on_beside_the_other_steps(tmp_path, mode, autojump_clo
         ),
         pytest.param(
             "- {opcode: stopCollectingMetrics}",
-            "perf.yaml:3: stopCollectingMetrics: startCollectingMetrics is missing before it",
+            "perf.yaml:3: stopCollectingMetrics: startCollectingMetrics is missing before stopCollectingMetrics",
             id="stop-without-start",
         ),
         pytest.param(
