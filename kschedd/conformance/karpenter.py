@@ -16,7 +16,6 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.api.text.durations import parse_duration
 from kschedd.api.text.times import seconds
-from kschedd.config.loading.load import config_from_raw
 from kschedd.conformance.catalogs import catalog, pod_of
 from kschedd.conformance.provisioning import PROVISIONING, provisioning_differences
 from kschedd.conformance.records import GoldenRecord, UnsupportedRecord
@@ -47,6 +46,7 @@ from kschedd.pools.karpenter.costs import (
 from kschedd.pools.karpenter.launching import Launch, LaunchOffers, LaunchUnsupported
 from kschedd.pools.karpenter.node_pools import NodePool, node_pool_of
 from kschedd.pools.karpenter.overlays import adjusted_price, apply_overlays, overlay_of
+from kschedd.pools.karpenter.provisioning import ExistingNode
 from kschedd.pools.karpenter.removals import (
     ConsolidatedCluster,
     NodeRemoval,
@@ -55,7 +55,6 @@ from kschedd.pools.karpenter.removals import (
     replacement_of,
 )
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
-from kschedd.scheduling.trial_cluster import TrialCluster
 
 Raw = Mapping[str, Any]
 _UNLIMITED: Final = "unlimited"
@@ -296,13 +295,12 @@ class _DisruptedCluster:
         """Return the next command. Raises UnsupportedRecord if it may launch a node."""
         if empty := self.empty():
             return _Command(DisruptionReason.EMPTY, [each.name for each in empty])
-        trials = TrialCluster.of(config_from_raw(None), self.objects.values())
         try:
-            return self._drift(trials) or self._consolidation(trials)
+            return self._drift() or self._consolidation()
         except LaunchUnsupported as lack:
             raise UnsupportedRecord(f"kschedd does not support this launch: {lack}") from lack
 
-    def _drift(self, trials: TrialCluster) -> _Command | None:
+    def _drift(self) -> _Command | None:
         budgets, pools = self.of_kind("PodDisruptionBudget"), self.pools
         remaining = self.remaining(DisruptionReason.DRIFTED)
         for each in self.nodes():
@@ -311,7 +309,7 @@ class _DisruptedCluster:
                 continue
             if pools[each.pool or ""].static:
                 raise UnsupportedRecord("kschedd does not support the drift of static pools")
-            if (found := replacement_of(trials, [each], self._consolidated())) is not None:
+            if (found := replacement_of([each], self._consolidated())) is not None:
                 return _Command(DisruptionReason.DRIFTED, [each.name], found.launch)
         return None
 
@@ -322,7 +320,7 @@ class _DisruptedCluster:
         by_name = {each.name: each for each in found}
         return [by_name[each.name] for each in by_savings(self._priced(found))]
 
-    def _consolidation(self, trials: TrialCluster) -> _Command | None:
+    def _consolidation(self) -> _Command | None:
         possible, remaining = self.possible(), self.remaining(DisruptionReason.UNDERUTILIZED)
         allowed = [each for each in possible if remaining[each.pool or ""] != 0]
         if not allowed:
@@ -336,8 +334,8 @@ class _DisruptedCluster:
             price = 0.0 if removal.launch is None else removal.launch.cheapest_price()
             return judge_balanced(self._priced(removal.nodes), totals, price).approved
 
-        found = remove_several(trials, within_budgets(possible, remaining), cluster, approve)
-        found = found or remove_one(trials, allowed, cluster, approve)
+        found = remove_several(within_budgets(possible, remaining), cluster, approve)
+        found = found or remove_one(allowed, cluster, approve)
         if found is None:
             return None
         return _Command(DisruptionReason.UNDERUTILIZED, [each.name for each in found.nodes], found.launch)
@@ -347,7 +345,7 @@ class _DisruptedCluster:
         if any(each.deleting and each.reschedulable for each in nodes):
             raise UnsupportedRecord("kschedd does not support pods of nodes that are being deleted")
         managed = {each.name: each for each in nodes}
-        active = [obj.name for obj in self.of_kind("Node") if obj.name not in managed or not managed[obj.name].deleting]
+        active = [node for node in self.of_kind("Node") if node.name not in managed or not managed[node.name].deleting]
         barred = {
             each.name
             for each in nodes
@@ -356,13 +354,18 @@ class _DisruptedCluster:
         pending = [obj for obj in self.objects.values() if isinstance(obj, Pod) and not obj.node_name]
         gates = (self.record.raw.get("options") or {}).get("featureGates") or {}
         return ConsolidatedCluster(
-            sorted(active, key=lambda name: (name in managed and not managed[name].initialized, name)),
+            [self._existing(node, managed.get(node.name)) for node in active if isinstance(node, Node)],
             frozenset(barred),
             [pod for pod in pending if is_reschedulable(pod)],
             LaunchOffers(list(pools.values()), catalog(self.record)),
             {each.name: each.price for each in self._priced(nodes)},
             bool(gates.get("SpotToSpotConsolidation")),
         )
+
+    def _existing(self, node: Node, own: ManagedNode | None) -> ExistingNode:
+        pods = [obj for obj in self.objects.values() if isinstance(obj, Pod) and obj.node_name == node.name]
+        labels = {"kubernetes.io/hostname": node.name, **node.labels}
+        return ExistingNode(node.name, labels, node.allocatable, node.taints, (), own is None or own.initialized, pods)
 
     def _priced(self, nodes: Iterable[ManagedNode]) -> list[PricedNode]:
         types, pools = {each.name: each for each in catalog(self.record)}, self.pools
@@ -442,8 +445,15 @@ def _decided(cluster: _DisruptedCluster, expected: Raw, waits: bool, planned: se
         "minCandidates": min(len(deleted), expected.get("minCandidates", 0)),
         "replacements": int(launch is not None),
         "replacementTypesWithout": _absent(launch, expected.get("replacementTypesWithout") or ()),
+        "replacementZone": None if launch is None else _zone_of(launch),
         "unschedulable": pending,
     }
+
+
+def _zone_of(launch: Launch) -> str | None:
+    """Return the zone of the launch if only one is allowed."""
+    stated = launch.requirements.get(ZONE)
+    return next(iter(stated.values)) if stated is not None and len(stated.values) == 1 else None
 
 
 def _absent(launch: Launch | None, names: Iterable[str]) -> list[str]:

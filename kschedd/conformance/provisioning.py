@@ -1,9 +1,10 @@
 """Records of provisioning by Karpenter: rounds over pending pods, compared with `kschedd.pools.karpenter.provisioning`.
 
 The provider launches the cheapest offering of each planned node; the pods are bound to it at once. A record with pods
-that have requirements for other pods, volumes or host ports is unsupported.
+that have volumes or host ports is unsupported.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -149,7 +150,7 @@ class _Provisioned:
             self.node_of[pod.name] = node.name
             return
         obj = parse(raw)
-        if obj.kind in ("StorageClass", "PersistentVolume", "PersistentVolumeClaim", "NodeClaim", "Namespace"):
+        if obj.kind in ("StorageClass", "PersistentVolume", "PersistentVolumeClaim", "NodeClaim"):
             raise UnsupportedRecord(f"kschedd does not support objects of kind {obj.kind} here")
         self.objects[obj.kind, obj.key] = obj
         if isinstance(obj, Node):
@@ -205,7 +206,8 @@ class _Provisioned:
         active = [node.existing for node in self.nodes.values() if node.name not in self.marked]
         existing = [self._with_daemons(node, daemons) for node in active]
         preferences = self.options.get("preferencePolicy") != "Ignore"
-        plan = plan_round(pods, existing, offers, preferences=preferences)
+        namespaces = {obj.name: obj.labels for (kind, _), obj in self.objects.items() if kind == "Namespace"}
+        plan = plan_round(pods, existing, offers, namespaces=namespaces, preferences=preferences)
         by_uid = {pod.uid: pod for pod in pods}
         for uid, name in plan.placed.items():
             self._bind(by_uid[uid], name)
@@ -478,7 +480,59 @@ def _taints(cluster: _Provisioned, wanted: Any) -> Iterator[str]:
         yield from (f"{pod}: taint {raw} is missing" for raw in raws if parse_taint(raw) not in own)
 
 
+def _domains(
+    cluster: _Provisioned, key: str, labels: Mapping[str, str] | None = None, namespace: str | None = None
+) -> list[int]:
+    """Return how many pods with the labels each domain with any such pod holds, sorted."""
+    counts = Counter[str]()
+    for node in cluster.nodes.values():
+        for pod in node.existing.pods:
+            own = all(pod.labels.get(name) == text for name, text in (labels or {}).items())
+            if own and namespace in (None, pod.namespace) and key in node.labels:
+                counts[node.labels[key]] += 1
+    return sorted(counts.values())
+
+
+def _skew(cluster: _Provisioned, wanted: Any) -> Iterator[str]:
+    for each in wanted:
+        found = _domains(cluster, each["topologyKey"], each.get("labels"), each.get("namespace"))
+        if found != sorted(each["counts"]):
+            yield f"{found} instead of {sorted(each['counts'])}"
+
+
+def _most(cluster: _Provisioned, wanted: Any) -> Iterator[str]:
+    for key, number in wanted.items():
+        if max(_domains(cluster, key), default=0) > number:
+            yield f"{_domains(cluster, key)} instead of at most {number}"
+
+
+def _largest_skew(cluster: _Provisioned, wanted: Any) -> Iterator[str]:
+    for key, number in wanted.items():
+        found = _domains(cluster, key) or [0]
+        if found[-1] - found[0] > number:
+            yield f"{found}: the skew exceeds {number}"
+
+
+def _label_values(cluster: _Provisioned, each: Raw) -> list[str | None]:
+    return [cluster.of(pod).labels.get(each["key"]) for pod in each["pods"]]
+
+
+def _same_label(cluster: _Provisioned, wanted: Any) -> Iterator[str]:
+    yield from (f"{each}: values differ" for each in wanted if len({*_label_values(cluster, each)}) != 1)
+
+
+def _different_label(cluster: _Provisioned, wanted: Any) -> Iterator[str]:
+    for each in wanted:
+        if len({*_label_values(cluster, each)}) != len(each["pods"]):
+            yield f"{each}: values are equal"
+
+
 _CHECKS: Final = {
+    "skew": _skew,
+    "maxPerDomain": _most,
+    "maxSkew": _largest_skew,
+    "sameLabel": _same_label,
+    "differentLabel": _different_label,
     "scheduled": _scheduled,
     "unschedulable": _unschedulable,
     "counts": _counts,

@@ -1,8 +1,8 @@
 """Launches: which pool and which instance types can hold a set of pods on one new node.
 
-A pod joins a launch if its node selector, node affinity and tolerations allow the pool, and at least one instance type
-still holds all pods. Requirements for other pods (pod affinity, topology spread), volumes and host ports raise
-LaunchUnsupported: their rules are not part of this module.
+A pod joins a launch if its node selector, node affinity and tolerations allow the pool, the topology allows a domain of
+the new node, and at least one instance type still holds all pods. Volumes and host ports raise LaunchUnsupported: their
+rules are not part of this module.
 
 Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (nodeclaim.go, nodeclaimtemplate.go,
 preferences.go) and pkg/cloudprovider/types.go (WorstLaunchPrice).
@@ -30,6 +30,7 @@ from kschedd.pools.karpenter.requirements import (
     of_labels,
     requirements_of,
 )
+from kschedd.pools.karpenter.topology import Topology, TopologyKind, TopologyTerm
 
 Raw = Mapping[str, Any]
 SPOT: Final = "spot"
@@ -45,10 +46,15 @@ class LaunchUnsupported(Exception):
 
 @attrs.frozen(eq=False)
 class PodDemand:
-    """A pod with one form of its requirements, in which some alternatives and preferences were given up."""
+    """A pod with one form of its requirements, in which some alternatives and preferences were given up.
+
+    `strict` are the requirements without preferences. `terms` are the requirements for other pods.
+    """
 
     pod: Pod
     requirements: Requirements
+    strict: Requirements
+    terms: Sequence[TopologyTerm] = ()
     tolerates_preferences: bool = False  # true: taints with effect PreferNoSchedule are tolerated
 
     def tolerates(self, taints: Iterable[Taint]) -> bool:
@@ -61,28 +67,51 @@ class PodDemand:
 
 
 def demands_of(pod: Pod, *, preferences: bool = True) -> Iterator[PodDemand]:
-    """Yield the forms of the pod's requirements, from all of them to the fewest. Raises LaunchUnsupported."""
-    spec = pod.spec
-    affinity = spec.get("affinity") or {}
+    """Yield the forms of the pod's requirements, from all of them to the fewest. Raises LaunchUnsupported.
+
+    A form gives up one more part than the form before it: an alternative of the node affinity, the heaviest preferred
+    pod affinity, anti-affinity or node affinity, or a spread constraint that allows scheduling anyway.
+    """
+    spec, signature = pod.spec, pod.signature
     ports = any(port.get("hostPort") for each in spec.get("containers") or () for port in each.get("ports") or ())
-    others = affinity.get("podAffinity") or affinity.get("podAntiAffinity") or spec.get("topologySpreadConstraints")
     claims = any("persistentVolumeClaim" in each or "ephemeral" in each for each in spec.get("volumes") or ())
-    if ports or others or claims:
-        raise LaunchUnsupported(f"pod {pod.key} has requirements for other pods, volumes or host ports")
-    of_nodes = affinity.get("nodeAffinity") or {}
+    if ports or claims:
+        raise LaunchUnsupported(f"pod {pod.key} has volumes or host ports")
+    of_nodes = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = of_nodes.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     terms = [_expressions(term) for term in required.get("nodeSelectorTerms") or ()]
     preferred = of_nodes.get("preferredDuringSchedulingIgnoredDuringExecution") or () if preferences else ()
-    heaviest = [_expressions(each["preference"]) for each in sorted(preferred, key=lambda each: -each["weight"])]
+    by_weight = sorted(preferred, key=lambda each: -each["weight"])
+    nodes = [_expressions(each["preference"]) for each in by_weight]
+    near = sorted(signature.preferred_affinity, key=lambda each: -each.weight) if preferences else []
+    apart = sorted(signature.preferred_anti_affinity, key=lambda each: -each.weight) if preferences else []
+    spread = [each for each in signature.spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
+    anyway = [each for each in signature.spread_constraints if each not in spread] if preferences else []
     own = list(of_labels(spec.get("nodeSelector") or {}).values())
-    for place in range(max(1, len(terms))):
-        chosen = [*own, *(terms[place] if terms else ())]
-        last = place >= len(terms) - 1
-        for skipped in range(len(heaviest) + 1 if last else 1):
-            wanted = heaviest[skipped] if skipped < len(heaviest) else ()
-            yield PodDemand(pod, combined([*chosen, *wanted]))
-        if last:
-            yield PodDemand(pod, combined(chosen), tolerates_preferences=True)
+    affinity, anti = TopologyKind.AFFINITY, TopologyKind.ANTI_AFFINITY
+
+    def form(*, tolerates: bool = False) -> PodDemand:
+        strict = combined([*own, *(terms[0] if terms else ())])
+        alternatives = [combined([*own, *term]) for term in terms] or [combined(own)]
+        wanted = [
+            *(TopologyTerm.of_spread(pod, each, alternatives) for each in (*spread, *anyway)),
+            *(TopologyTerm.of_affinity(affinity, each) for each in signature.required_affinity),
+            *(TopologyTerm.of_affinity(affinity, each.term) for each in near),
+            *(TopologyTerm.of_affinity(anti, each) for each in signature.required_anti_affinity),
+            *(TopologyTerm.of_affinity(anti, each.term) for each in apart),
+        ]
+        requirements = combined([*strict.values(), *(nodes[0] if nodes else ())])
+        return PodDemand(pod, requirements, strict, wanted, tolerates)
+
+    yield form()
+    while len(terms) > 1:
+        del terms[0]
+        yield form()
+    for optional in (near, apart, nodes, anyway):
+        while optional:
+            del optional[0]
+            yield form()
+    yield form(tolerates=True)
 
 
 def _expressions(term: Raw) -> list[NodeRequirement]:
@@ -149,23 +178,45 @@ class LaunchOffers:
         by_name = sorted((pool for pool in self.pools if not pool.static), key=lambda pool: pool.name, reverse=True)
         return sorted(by_name, key=lambda pool: -pool.weight)
 
-    def opened(self, pool: NodePool) -> Launch | None:
-        """Return an empty launch of a pool within its limits, or None."""
-        own = [*pool.requirements, *of_labels({**pool.labels, NODE_POOL: pool.name}).values()]
+    def opened(self, pool: NodePool, hostname: str = "") -> Launch | None:
+        """Return an empty launch of a pool within its limits, or None. The hostname is a domain of topology."""
+        named = [NodeRequirement(_HOSTNAME, frozenset((hostname,)))] if hostname else []
+        own = [*named, *pool.requirements, *of_labels({**pool.labels, NODE_POOL: pool.name}).values()]
         left = self.left.get(pool.name)
         if left is not None and left.get("nodes", 1) < 1:
             return None
         kept = [each for each in self.types if left is None or _within_limits(each.capacity, left)]
         return Launch(pool, combined(own), kept) if kept else None
 
-    def added(self, launch: Launch, demand: PodDemand) -> Launch | None:
+    def domains(self) -> dict[str, dict[str, list[Sequence[Taint]]]]:
+        """Return the domains of each topology key, each with the taints of the pools that offer it."""
+        found: dict[str, dict[str, list[Sequence[Taint]]]] = {}
+        for pool in self.pools:
+            own = [*pool.requirements, *of_labels(pool.labels).values()]
+            offered: dict[str, set[str]] = {}
+            for each in self.types:
+                for key, requirement in combined([*own, *each.requirements.values()]).items():
+                    offered.setdefault(key, set()).update(() if requirement.complement else requirement.values)
+            for key, requirement in combined(own).items():
+                offered.setdefault(key, set()).update(() if requirement.complement else requirement.values)
+            for key, values in offered.items():
+                for value in values:
+                    found.setdefault(key, {}).setdefault(value, []).append(pool.taints)
+        return found
+
+    def added(self, launch: Launch, demand: PodDemand, topology: Topology | None = None) -> Launch | None:
         """Return the launch with another pod, or None if the pod does not fit."""
         offered = {*WELL_KNOWN, *(key for each in launch.types for key in each.requirements)} - {_HOSTNAME}
         if not demand.tolerates(launch.pool.taints):
             return None
         if not compatible(launch.requirements, demand.requirements, offered):
             return None
-        requirements = combined([*launch.requirements.values(), *demand.requirements.values()])
+        requirements: Requirements = combined([*launch.requirements.values(), *demand.requirements.values()])
+        if topology is not None:
+            narrowed = topology.narrowed(demand.pod, demand.terms, demand.strict, requirements)
+            if narrowed is None:
+                return None
+            requirements = narrowed
         grown = attrs.evolve(launch, requirements=requirements, pods=[*launch.pods, demand.pod])
         fitting = [each for each in launch.types if self._fits(each, grown)]
         if self.minimum_is_strict:

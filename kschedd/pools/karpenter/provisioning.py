@@ -3,7 +3,7 @@
 A pod that fits nowhere gives up alternatives and preferences one after the other, within the same try.
 
 Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (scheduler.go, queue.go, existingnode.go).
-Requirements for other pods are not supported (`kschedd.pools.karpenter.launching`).
+Volumes and host ports are not supported (`kschedd.pools.karpenter.launching`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ from kschedd.api.resources import Resources
 from kschedd.api.selecting.terms import Taint
 from kschedd.pools.karpenter.launching import Launch, LaunchOffers, PodDemand, demands_of, total_requests
 from kschedd.pools.karpenter.requirements import compatible, of_labels
+from kschedd.pools.karpenter.topology import CountedNode, Topology
 
 #: taint of a node that has not registered yet
 UNREGISTERED: Final = Taint("karpenter.sh/unregistered", "", "NoExecute")
@@ -73,6 +74,7 @@ class ProvisioningRound:
 class _Round:
     offers: LaunchOffers
     existing: list[ExistingNode]
+    topology: Topology
     preferences: bool
     left: dict[str, Resources]
     launches: list[Launch] = attrs.field(factory=list, init=False)
@@ -86,28 +88,37 @@ class _Round:
 
     def _on_existing(self, demand: PodDemand) -> bool:
         for place, node in enumerate(self.existing):
-            if node.admits(demand):
+            if not node.admits(demand):
+                continue
+            own = of_labels(node.labels)
+            narrowed = self.topology.narrowed(demand.pod, demand.terms, demand.strict, own)
+            if narrowed is not None:
                 self.existing[place] = attrs.evolve(node, pods=[*node.pods, demand.pod])
                 self.placed[demand.pod.uid] = node.name
+                self.topology.record(demand.pod, narrowed, node.taints)
                 return True
         return False
 
     def _on_planned(self, demand: PodDemand) -> bool:
         """Join the planned node with the fewest pods that admits the pod; upstream orders equal nodes randomly."""
         for place in sorted(range(len(self.launches)), key=lambda place: len(self.launches[place].pods)):
-            grown = self.offers.added(self.launches[place], demand)
+            grown = self.offers.added(self.launches[place], demand, self.topology)
             if grown is not None:
                 self.launches[place] = grown
+                self.topology.record(demand.pod, grown.requirements, grown.pool.taints)
                 return True
         return False
 
     def _on_new(self, demand: PodDemand) -> bool:
         offers = attrs.evolve(self.offers, left=self.left)
+        hostname = f"planned-{len(self.launches)}"
         for pool in offers.pools_in_order():
-            opened = offers.opened(pool)
-            launch = None if opened is None else offers.added(opened, demand)
+            opened = offers.opened(pool, hostname)
+            launch = None if opened is None else offers.added(opened, demand, self.topology)
             if launch is not None:
                 self.launches.append(launch)
+                self.topology.register(hostname)
+                self.topology.record(demand.pod, launch.requirements, pool.taints)
                 self._subtract(launch)
                 return True
         return False
@@ -123,13 +134,31 @@ class _Round:
 
 
 def plan_round(
-    pods: Sequence[Pod], existing: Sequence[ExistingNode], offers: LaunchOffers, *, preferences: bool = True
+    pods: Sequence[Pod],
+    existing: Sequence[ExistingNode],
+    offers: LaunchOffers,
+    *,
+    namespaces: Mapping[str, Mapping[str, str]] | None = None,
+    preferences: bool = True,
 ) -> ProvisioningRound:
-    """Return the plan for the pods. Without `preferences`, preferred terms are ignored. Raises LaunchUnsupported."""
+    """Return the plan for the pods. Raises LaunchUnsupported.
+
+    `namespaces` are the labels of each namespace. Without `preferences`, preferred terms are ignored.
+    """
     nodes = sorted(existing, key=lambda node: (not node.initialized, node.name))
-    planning = _Round(offers, nodes, preferences, {name: dict(left) for name, left in offers.left.items()})
-    failed = [pod for pod in sorted(pods, key=_queue_key) if not planning.place(pod)]
-    return ProvisioningRound(planning.launches, planning.placed, failed)
+    counted = [CountedNode(node.labels, node.taints, node.pods) for node in nodes]
+    topology = Topology(counted, namespaces or {}, offers.domains())
+    planning = _Round(offers, nodes, topology, preferences, {name: dict(left) for name, left in offers.left.items()})
+    left = sorted(pods, key=_queue_key)
+    for pod in left:
+        topology.prepare(pod, next(demands_of(pod, preferences=preferences)).terms)
+    # A pod that fails is tried again after the others, because they may satisfy its pod affinity.
+    while left:
+        failed = [pod for pod in left if not planning.place(pod)]
+        if len(failed) == len(left):
+            break
+        left = failed
+    return ProvisioningRound(planning.launches, planning.placed, left)
 
 
 def _queue_key(pod: Pod) -> tuple[int, int, str, str]:

@@ -1,7 +1,7 @@
 """Consolidation: which candidates are deleted, or replaced by one cheaper node.
 
-The pods of the removed nodes are placed on the other nodes by the filters of a scheduler. If some of them find no room,
-one new node must hold them.
+The pods of the removed nodes are planned onto the other nodes, as in a round of provisioning. If some of them find no
+room, one new node must hold them.
 
 Source: sigs.k8s.io/karpenter, pkg/controllers/disruption (consolidation.go, multinodeconsolidation.go,
 singlenodeconsolidation.go, helpers.go). The time limits are not applied.
@@ -15,9 +15,8 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.pools.karpenter.candidates import ManagedNode
 from kschedd.pools.karpenter.launching import ON_DEMAND, SPOT, Launch, LaunchOffers
-from kschedd.pools.karpenter.provisioning import plan_round
+from kschedd.pools.karpenter.provisioning import ExistingNode, plan_round
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE
-from kschedd.pools.trials import PlacementTrials
 
 #: largest number of nodes that one command removes
 MOST_NODES: Final = 100
@@ -28,11 +27,11 @@ _SPOT_TYPES: Final = 15  # number of cheaper types that the replacement of one s
 class ConsolidatedCluster:
     """The parts of a cluster that consolidation reads.
 
-    `destinations` are the nodes that may receive pods, in order; `barred` are those of them for which a command must
-    not rely on this. `prices` are those of the nodes by name. With `spot_to_spot`, spot nodes replace spot nodes.
+    `existing` are the nodes that may receive pods; no command relies on those in `barred`. `prices` are those of the
+    nodes by name. With `spot_to_spot`, spot nodes replace spot nodes.
     """
 
-    destinations: Sequence[str]
+    existing: Sequence[ExistingNode]
     barred: frozenset[str]
     pending: Sequence[Pod]
     offers: LaunchOffers
@@ -52,14 +51,14 @@ Approve = Callable[[NodeRemoval], bool]
 
 
 def remove_several(
-    trials: PlacementTrials, candidates: Sequence[ManagedNode], cluster: ConsolidatedCluster, approve: Approve
+    candidates: Sequence[ManagedNode], cluster: ConsolidatedCluster, approve: Approve
 ) -> NodeRemoval | None:
     """Return the removal of the longest prefix of at least two candidates that a binary search finds."""
     best = None
     low, high = 2, min(len(candidates), MOST_NODES)
     while low <= high:
         middle = (low + high) // 2
-        found = removal_of(trials, candidates[:middle], cluster)
+        found = removal_of(candidates[:middle], cluster)
         if found is not None and found.launch is not None:
             launch = _without_types_of(found.launch, found.nodes, cluster.prices)
             found = None if launch is None else attrs.evolve(found, launch=launch)
@@ -70,79 +69,43 @@ def remove_several(
     return best
 
 
-def remove_one(
-    trials: PlacementTrials, candidates: Sequence[ManagedNode], cluster: ConsolidatedCluster, approve: Approve
-) -> NodeRemoval | None:
+def remove_one(candidates: Sequence[ManagedNode], cluster: ConsolidatedCluster, approve: Approve) -> NodeRemoval | None:
     """Return the removal of the first candidate that can be removed."""
     for each in candidates:
-        found = removal_of(trials, [each], cluster)
+        found = removal_of([each], cluster)
         if found is not None and approve(found):
             return found
     return None
 
 
-def removal_of(
-    trials: PlacementTrials, removed: Sequence[ManagedNode], cluster: ConsolidatedCluster
-) -> NodeRemoval | None:
+def removal_of(removed: Sequence[ManagedNode], cluster: ConsolidatedCluster) -> NodeRemoval | None:
     """Return the removal of these nodes, or None if it is impossible or not cheaper.
 
     Raises LaunchUnsupported.
     """
-    found = replacement_of(trials, removed, cluster)
+    found = replacement_of(removed, cluster)
     if found is None or found.launch is None:
         return found
     cheaper = _cheaper(found.launch, removed, cluster)
     return None if cheaper is None else NodeRemoval(removed, cheaper)
 
 
-def replacement_of(
-    trials: PlacementTrials, removed: Sequence[ManagedNode], cluster: ConsolidatedCluster
-) -> NodeRemoval | None:
+def replacement_of(removed: Sequence[ManagedNode], cluster: ConsolidatedCluster) -> NodeRemoval | None:
     """Return the removal of these nodes at any price, or None if their pods need more than one new node.
 
-    `trials` is unchanged afterwards. Raises LaunchUnsupported.
+    Raises LaunchUnsupported.
     """
-    left = _left_over(trials, removed, cluster)
-    if left is None:
+    moved = [pod for each in removed for pod in each.reschedulable]
+    names = {each.name for each in removed}
+    left = [node for node in cluster.existing if node.name not in names]
+    plan = plan_round([*moved, *cluster.pending], left, cluster.offers)
+    own = {pod.uid for pod in moved}
+    # A pending pod that no node can hold does not matter.
+    if not own.isdisjoint(pod.uid for pod in plan.failed) or len(plan.launches) > 1:
         return None
-    moved = {pod.uid for each in removed for pod in each.reschedulable}
-    # A pending pod that no new node can hold does not matter.
-    planned = plan_round(left, (), cluster.offers)
-    if not moved.isdisjoint(pod.uid for pod in planned.failed) or len(planned.launches) > 1:
+    if any(name in cluster.barred for uid, name in plan.placed.items() if uid in own):
         return None
-    return NodeRemoval(removed, next(iter(planned.launches), None))
-
-
-def _left_over(
-    trials: PlacementTrials, removed: Sequence[ManagedNode], cluster: ConsolidatedCluster
-) -> list[Pod] | None:
-    """Return the pods without room on other nodes; None if a pod of a removed node would need a barred node."""
-    names = [name for name in cluster.destinations if name not in {each.name for each in removed}]
-    moved = {pod.uid for each in removed for pod in each.reschedulable}
-    left: list[Pod] = []
-    mark = trials.mark()
-    try:
-        for each in removed:
-            for pod in trials.pods_on(each.name):
-                trials.remove_pod(pod)
-            trials.remove_node(each.name)
-        for pod in _largest_first([*(pod for each in removed for pod in each.reschedulable), *cluster.pending]):
-            feasible = {*trials.feasible(pod)}
-            name = next((name for name in names if name in feasible), None)
-            if name is None:
-                left.append(pod)
-            elif name in cluster.barred and pod.uid in moved:
-                return None
-            else:
-                trials.place(pod, name)
-    finally:
-        trials.revert(mark)
-    return left
-
-
-def _largest_first(pods: Sequence[Pod]) -> list[Pod]:
-    free = [attrs.evolve(pod, node_name="") for pod in pods]
-    return sorted(free, key=lambda pod: (-pod.requests.get("cpu", 0), -pod.requests.get("memory", 0)))
+    return NodeRemoval(removed, next(iter(plan.launches), None))
 
 
 def _cheaper(launch: Launch, removed: Sequence[ManagedNode], cluster: ConsolidatedCluster) -> Launch | None:
