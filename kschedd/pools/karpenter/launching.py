@@ -30,7 +30,7 @@ from kschedd.pools.karpenter.requirements import (
     of_labels,
     requirements_of,
 )
-from kschedd.pools.karpenter.topology import Topology, TopologyKind, TopologyTerm
+from kschedd.pools.karpenter.topology import RoundTopology, TopologyKind, TopologyTerm
 
 Raw = Mapping[str, Any]
 SPOT: Final = "spot"
@@ -204,7 +204,7 @@ class LaunchOffers:
                     found.setdefault(key, {}).setdefault(value, []).append(pool.taints)
         return found
 
-    def added(self, launch: Launch, demand: PodDemand, topology: Topology | None = None) -> Launch | None:
+    def added(self, launch: Launch, demand: PodDemand, topology: RoundTopology | None = None) -> Launch | None:
         """Return the launch with another pod, or None if the pod does not fit."""
         offered = {*WELL_KNOWN, *(key for each in launch.types for key in each.requirements)} - {_HOSTNAME}
         if not demand.tolerates(launch.pool.taints):

@@ -16,7 +16,7 @@ from kschedd.api.resources import Resources
 from kschedd.api.selecting.terms import Taint
 from kschedd.pools.karpenter.launching import Launch, LaunchOffers, PodDemand, demands_of, total_requests
 from kschedd.pools.karpenter.requirements import compatible, of_labels
-from kschedd.pools.karpenter.topology import CountedNode, Topology
+from kschedd.pools.karpenter.topology import CountedNode, RoundTopology
 
 #: taint of a node that has not registered yet
 UNREGISTERED: Final = Taint("karpenter.sh/unregistered", "", "NoExecute")
@@ -74,7 +74,7 @@ class ProvisioningRound:
 class _Round:
     offers: LaunchOffers
     existing: list[ExistingNode]
-    topology: Topology
+    topology: RoundTopology
     preferences: bool
     left: dict[str, Resources]
     launches: list[Launch] = attrs.field(factory=list, init=False)
@@ -147,7 +147,7 @@ def plan_round(
     """
     nodes = sorted(existing, key=lambda node: (not node.initialized, node.name))
     counted = [CountedNode(node.labels, node.taints, node.pods) for node in nodes]
-    topology = Topology(counted, namespaces or {}, offers.domains())
+    topology = RoundTopology(counted, namespaces or {}, offers.domains())
     planning = _Round(offers, nodes, topology, preferences, {name: dict(left) for name, left in offers.left.items()})
     left = sorted(pods, key=_queue_key)
     for pod in left:

@@ -134,7 +134,7 @@ class DomainCounts:
 
 
 @attrs.define(eq=False)
-class Topology:
+class RoundTopology:
     """The groups of all pods of a round, and those of existing pods with anti-affinity.
 
     `domains` maps each topology key to its domains, each with the taints of the pools that offer it.
