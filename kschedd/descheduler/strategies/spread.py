@@ -4,7 +4,7 @@ Source: sigs.k8s.io/descheduler, pkg/framework/plugins/removepodsviolatingtopolo
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -20,7 +20,7 @@ from kschedd.descheduler.policy import SpreadArgs
 
 @attrs.frozen(eq=False)
 class _Constraint:
-    """A constraint and its pod; the pod's affinity and tolerations decide which nodes are included."""
+    """A constraint with a pod that has it: the pod's affinity and tolerations decide which nodes count."""
 
     spread: SpreadConstraint
     pod: Pod
@@ -30,15 +30,20 @@ class _Constraint:
         return cls(parse_spread_constraint(raw, pod.labels), pod)
 
     @property
-    def key(self) -> tuple[object, ...]:
-        """A value that is equal for constraints with the same effect."""
+    def nodes_key(self) -> tuple[object, ...]:
+        """A value that is equal for constraints whose domains and nodes are the same."""
         spread, spec = self.spread, self.pod.pod_spec
         affinity = (tuple(sorted(spec.node_selector.items())), spec.required_node_affinity)
         return (
-            *(spread.max_skew, spread.topology_key, spread.selector, spread.honor_affinity, spread.honor_taints),
+            *(spread.topology_key, spread.honor_affinity, spread.honor_taints),
             affinity if spread.honor_affinity else None,
             spec.tolerations if spread.honor_taints else None,
         )
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """A value that is equal for constraints with the same effect."""
+        return self.spread.max_skew, self.spread.selector, *self.nodes_key
 
     def counts(self, node: Node) -> bool:
         if self.spread.honor_affinity and not selects(self.pod, node):
@@ -46,23 +51,46 @@ class _Constraint:
         return not self.spread.honor_taints or tolerates_hard_taints(self.pod, node)
 
 
+@attrs.frozen(eq=False)
+class _Nodes:
+    """The nodes of the cycle, and those that count for a constraint, which equal constraints share."""
+
+    all: Sequence[Node]
+    by_name: Mapping[str, Node]
+    _counting: dict[tuple[object, ...], list[Node]] = attrs.field(factory=dict, init=False)
+
+    def counting(self, constraint: _Constraint) -> list[Node]:
+        """Return the nodes with the topology key that count for the constraint."""
+        key = constraint.nodes_key
+        if key not in self._counting:
+            label = constraint.spread.topology_key
+            self._counting[key] = [node for node in self.all if label in node.labels and constraint.counts(node)]
+        return self._counting[key]
+
+
+Alike = Mapping[tuple[tuple[str, str], ...], Sequence[Pod]]
+"""Pods of a namespace by their labels."""
+
+
 def spread(name: str, args: SpreadArgs, evictor: Evictor, nodes: Sequence[Node]) -> None:
-    cluster, by_name = evictor.cluster, {node.name: node for node in nodes}
+    cluster, of_cycle = evictor.cluster, _Nodes(nodes, {node.name: node for node in nodes})
 
     def chosen(pod: Pod) -> bool:
         return args.pods.contains(pod.namespace, pod.labels) and evictor.filter(pod)
 
-    of_namespace: dict[str, list[Pod]] = {}
+    of_namespace: dict[str, dict[tuple[tuple[str, str], ...], list[Pod]]] = {}
     for node in nodes:
         for pod in cluster.pods_on(node.name):
             if chosen(pod):
-                of_namespace.setdefault(pod.namespace, []).append(pod)
+                alike = of_namespace.setdefault(pod.namespace, {})
+                alike.setdefault(tuple(sorted(pod.labels.items())), []).append(pod)
     moved: dict[str, Pod] = {}
-    for pods in of_namespace.values():
-        for constraint in _constraints(pods, args):
-            domains = _domains(constraint, pods, by_name)
+    for alike in of_namespace.values():
+        for constraint in _constraints((pod for pods in alike.values() for pod in pods), args):
+            cluster.check()
+            domains = _domains(constraint, alike, of_cycle)
             if not _balanced(domains.values(), constraint.spread.max_skew):
-                moved.update((pod.uid, pod) for pod in _balance(constraint, domains, nodes, cluster, args.node_fit))
+                moved.update((pod.uid, pod) for pod in _balance(constraint, domains, of_cycle, cluster, args.node_fit))
     _evict(name, moved.values(), evictor, chosen)
 
 
@@ -79,9 +107,13 @@ def _evict(name: str, pods: Iterable[Pod], evictor: Evictor, chosen: Callable[[P
 
 
 def _constraints(pods: Iterable[Pod], args: SpreadArgs) -> list[_Constraint]:
-    """Return the distinct constraints of the pods."""
+    """Return the constraints of the pods without repetitions."""
     found: dict[tuple[object, ...], _Constraint] = {}
+    seen: set[int] = set()  # equal pods have equal constraints
     for pod in pods:
+        if pod.signature.id in seen:
+            continue
+        seen.add(pod.signature.id)
         for raw in pod.pod_spec.raw.get("topologySpreadConstraints") or ():
             if raw.get("whenUnsatisfiable") in args.constraints:
                 constraint = _Constraint.of(raw, pod)
@@ -89,18 +121,17 @@ def _constraints(pods: Iterable[Pod], args: SpreadArgs) -> list[_Constraint]:
     return [*found.values()]
 
 
-def _domains(constraint: _Constraint, pods: Iterable[Pod], nodes: dict[str, Node]) -> dict[str, list[Pod]]:
-    """Return the matching pods of each domain; domains without pods are included."""
-    key = constraint.spread.topology_key
-    found: dict[str, list[Pod]] = {
-        node.labels[key]: [] for node in nodes.values() if key in node.labels and constraint.counts(node)
-    }
-    for pod in pods:
-        if pod.deleting or not constraint.spread.selector.matches(pod.labels):
+def _domains(constraint: _Constraint, alike: Alike, nodes: _Nodes) -> dict[str, list[Pod]]:
+    """Return the matching pods by domain; domains without pods are included."""
+    key, selector = constraint.spread.topology_key, constraint.spread.selector
+    found: dict[str, list[Pod]] = {node.labels[key]: [] for node in nodes.counting(constraint)}
+    for pods in alike.values():
+        if not selector.matches(pods[0].labels):
             continue
-        domain = nodes[pod.node_name].labels.get(key)
-        if domain is not None:
-            found.setdefault(domain, []).append(pod)
+        for pod in pods:
+            domain = nodes.by_name[pod.node_name].labels.get(key)
+            if domain is not None and not pod.deleting:
+                found.setdefault(domain, []).append(pod)
     return found
 
 
@@ -112,7 +143,7 @@ def _balanced(domains: Iterable[Sequence[Pod]], max_skew: int) -> bool:
 def _balance(
     constraint: _Constraint,
     of_domain: dict[str, list[Pod]],
-    nodes: Sequence[Node],
+    nodes: _Nodes,
     cluster: DeschedulingCluster,
     node_fit: bool,
 ) -> list[Pod]:
@@ -121,7 +152,7 @@ def _balance(
     domains = sorted(((domain, sorted(pods, key=_rank)) for domain, pods in of_domain.items()), key=lambda d: len(d[1]))
     key = constraint.spread.topology_key
     below = {domain for domain, pods in domains if len(pods) < average}
-    receiving = [node for node in nodes if node.labels.get(key) in below and constraint.counts(node)]
+    receiving = [node for node in nodes.counting(constraint) if node.labels[key] in below]
     moved: list[Pod] = []
     low, high = 0, len(domains) - 1
     while low < high:
