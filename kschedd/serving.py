@@ -97,7 +97,7 @@ async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Pat
     with locked as state:
         try:
             await _serve(options, config, registry, admission, state, task_status)
-        except Exception as raised:  # bugs are logged only here
+        except Exception as raised:  # log the bug, because no other code does
             error = _only(raised)
             if isinstance(error, KscheddError):
                 raise error from None

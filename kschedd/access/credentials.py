@@ -20,7 +20,7 @@ from kschedd.input_files import open_input
 
 @attrs.frozen
 class ListenFlags:
-    """The names of the flags for these settings."""
+    """The names of the flags for the settings of a listener, for error messages."""
 
     listen: str
     certificate: str

@@ -1,8 +1,8 @@
 """Counts of pods by node and by topology domain, updated as pods are added and removed.
 
 PodTopologySpread and InterPodAffinity both need the number of pods in a domain that match some selector. Without
-counters, each such number would require a visit to all pods. Each selector gets a counter at its first use. Adding or
-removing a pod updates only the counters that match the pod. There are two kinds:
+counters, counting matching pods would require a visit to all pods. Each selector gets a counter at its first use.
+Adding or removing a pod updates only the counters that match the pod. There are two kinds:
 
 * `PodMatcher`: counts pods that match all of some terms (namespaces and selector), as an incoming pod's own terms
   require.
@@ -166,7 +166,7 @@ class PodCounts:
             self._carry(row, signature, amount)
 
     def prepare(self, pod: Pod) -> None:
-        """Create the counters for a pod like this one, without counting it.
+        """Create the counters for pods equal to this pod, without counting the pod.
 
         Raises an exception if the pod is invalid.
         """

@@ -107,7 +107,7 @@ class CauseMethods(Methods):
         return await self._examined(call, diagnosed, manifests=manifests, forking=call["remedies"])
 
     async def _left(self, namespace: str, name: str, preempted: Sequence[PodPreempted]) -> DiagnosisAnswer | None:
-        """Return why a formerly attempted pod no longer exists; None if it exists or was never attempted."""
+        """Return why a pod that was attempted no longer exists; None if the pod exists or was never attempted."""
         tried = await self._cluster.log.query(lambda log: log.attempts(f"{namespace}/{name}", 1))
         if not tried:
             return None

@@ -214,7 +214,7 @@ class Planner:
         if not optional and all(id(part) in self._constants for part in parts):
             try:
                 return self._constant(node, build(CelEvaluation({})))
-            except CelFailure:  # raised again when the expression is evaluated
+            except CelFailure:  # the failure is raised again when the expression is evaluated
                 return build
         return build
 

@@ -81,7 +81,7 @@ class FitsAnswer:
 
 @attrs.frozen
 class NeededShape:
-    """The number of nodes of one shape that are needed, and the price of each."""
+    """The number of needed nodes of one shape, and the price of each node."""
 
     name: str
     count: int

@@ -2,8 +2,8 @@
 
 `explain` evaluates every node with every plugin of the pod's profile in the present state, and returns an
 `Explanation`. A pod with a node is evaluated as if it were not on that node. Other changes since the pod's attempt are
-not undone, so nodes may have more or fewer free resources than at that time. The record of the pod's last attempt is
-included.
+not undone, so nodes may have more or fewer free resources than at that time. The explanation includes the record of the
+pod's last attempt.
 
 The cluster does not change: `explain` works on a fork (`explain.fork`) with separate plugins and search start, and
 lists ties instead of breaking them. Call `begin` between two attempts; `finish`, which takes longer, may run in any

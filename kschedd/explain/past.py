@@ -1,8 +1,8 @@
 """Restoration of the cluster of an earlier attempt: later writes are undone on a fork.
 
-Only attempt records are stored for this purpose. Each record contains the pod and the store version that the scheduler
-had processed. The later writes are in the store's log, unless it has dropped them. Pods that were assumed at that time
-and bound later are found in the records of earlier attempts.
+Only attempt records are stored for explanations of past attempts. Each record contains the pod and the store version
+that the scheduler had processed. The later writes are in the store's log, unless it has dropped them. Pods that were
+assumed at that time and bound later are found in the records of earlier attempts.
 
 `rewind` changes a fork, and may run in any thread. The configuration, the visiting order of nodes and the state of
 out-of-tree plugins are not restored.

@@ -156,7 +156,7 @@ class QueueingHint(Enum):
     """A plugin's result for one event and one pod that the plugin rejected."""
 
     QUEUE_SKIP = "QueueSkip"  # the event cannot make this pod schedulable
-    QUEUE = "Queue"  # the pod may be schedulable now
+    QUEUE = "Queue"  # hint that the pod may be schedulable now
 
 
 QUEUE = QueueingHint.QUEUE

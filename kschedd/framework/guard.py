@@ -74,7 +74,7 @@ class GuardedCall:
     # held while a plugin call changes a cache of the scheduler, such as adding a label column
     lock: threading.Lock = attrs.field(factory=threading.Lock)
     scheduler: SchedulerLock | None = None  # lock to take for such changes, unless the caller holds it
-    limited: bool = True  # False: there is no limit, and Ctrl-C is not a fault of the plugin
+    limited: bool = True  # False: calls have no time limit, and Ctrl-C is not a fault of the plugin
 
     def run(self, work: Callable[[], T]) -> T:
         """Run the work in the worker thread. Raise PluginTimeout if the limit has passed before the thread begins."""
@@ -350,7 +350,7 @@ def _trace(fault: BaseException) -> str:
     trace.stack = traceback.StackSummary.from_list([frame for frame in trace.stack if not is_ours(frame.filename)])
     try:
         return "".join(trace.format())
-    except Exception as broken:  # its __str__ runs plugin code
+    except Exception as broken:  # the exception's __str__ runs plugin code, which may fail
         return f"{type(fault).__name__}, whose traceback cannot be shown: {type(broken).__name__}\n"
 
 

@@ -29,7 +29,7 @@ class PlacementTrials(Protocol):
     def remove_pod(self, pod: Pod) -> None: ...
 
     def why_not(self, pod: Pod, node_name: str) -> Sequence[str]:
-        """Return why the filters reject the node for the pod; nothing if the pod fits."""
+        """Return why the filters reject the node for the pod; the result is empty if the pod fits."""
 
     def feasible(self, pod: Pod) -> Sequence[str]:
         """Return the nodes on which the pod fits."""

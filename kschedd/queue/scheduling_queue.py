@@ -86,7 +86,7 @@ class SchedulingQueue:
         hints: Registrations | None = None,
         recorder: Recorder | None = None,
         on_fault: FaultReport | None = None,
-        one_by_one: bool = False,  # call hints for each pod (the reference rule), without the index
+        one_by_one: bool = False,  # true: call the hints for each pod (the reference rule) and use no index
     ) -> None:
         self.settings = settings or QueueSettings()
         self.recorder = recorder

@@ -63,7 +63,7 @@ class RecordingHeader:
     without: list[str]  # names of controllers that the daemon did not run
     plugins: dict[str, list[str]]  # out-of-tree plugins, each with the methods of its extension points
     redacted: bool = False
-    holds_preemptors: bool = False  # see SchedulingMachine; earlier versions did not
+    holds_preemptors: bool = False  # field of SchedulingMachine; false in recordings of earlier versions
 
     def packed(self) -> bytes:
         packed: bytes = msgpack.packb(attrs.asdict(self))

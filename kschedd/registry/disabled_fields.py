@@ -252,7 +252,7 @@ def _has_shares(claim: Old) -> bool:
 def drop_terminating_replicas(new: Raw, old: Old, features: frozenset[str]) -> None:
     """Drop the field of DeploymentReplicaSetTerminatingReplicas, which is disabled.
 
-    The function modifies `new`, which is already a copy.
+    `new` is modified; it is already a copy.
     """
     if "terminatingReplicas" in new["status"] and "terminatingReplicas" not in (old.get("status") or {}):
         new["status"] = _without(new["status"], ("terminatingReplicas",))

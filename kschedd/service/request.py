@@ -80,7 +80,7 @@ class WriteOptions:
     force: bool = False  # for an apply: overwrite other managers' fields
     # report each value of a wrong type with its field, instead of the decoder's single message
     by_field: bool = False
-    server_side: bool = True  # for an apply: True for server-side, False for client-side
+    server_side: bool = True  # for an apply: true for a server-side apply, false for a client-side apply
 
 
 @attrs.frozen

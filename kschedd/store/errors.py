@@ -387,7 +387,7 @@ class Gone(ApiError, rpc_code="gone", code=410, reason="Expired"):
 
 @attrs.define(eq=False)
 class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
-    """A version from another epoch than the store's epoch. The client must list again."""
+    """A version from another epoch than the store's epoch. The client must list the objects again."""
 
     version: int
     epoch: str

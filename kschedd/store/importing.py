@@ -1,8 +1,8 @@
 """Import of objects exactly as they are in another cluster.
 
-The objects are defaulted and validated, which does not change objects that an API server has stored. The objects are
-neither admitted nor counted in quotas. The objects keep their UID, creation time, status, generation, finalizers and
-deletion timestamps. Fields that do not exist in this version are dropped.
+Imported objects are defaulted and validated; this does not change objects that an API server has stored. The objects
+are neither admitted nor counted in quotas. The objects keep their UID, creation time, status, generation, finalizers
+and deletion timestamps. Fields that do not exist in this version are dropped.
 
 Equal pod specs are validated and stored only once. In a real cluster no two specs are equal, because each contains a
 volume with a unique name for its service account's token. The name of the token volume is therefore ignored in

@@ -95,7 +95,8 @@ class PluginEvaluation:
     """The result: the mean of each metric, their weighted sum, and texts that help to improve the program.
 
     `valid`: False if the program could not be evaluated; `error` is then the reason, and `combined_score` is 0.
-    `artifacts`: `broken_rules`, `messages` of pods without a node, and the program's `output`; absent if empty.
+    `artifacts`: `artifacts` contains `broken_rules`, the `messages` of pods without a node, and the program's `output`;
+    empty parts are absent.
     """
 
     valid: bool

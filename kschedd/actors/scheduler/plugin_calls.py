@@ -64,7 +64,7 @@ class PluginThreads:
     _unlimited: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(math.inf))
 
     async def answer(self, wanted: CallPlugin) -> Plan | Status | None:
-        """Make the call within its time limit."""
+        """Call the plugin or extender within the time limit of the call."""
         call = GuardedCall(calling=wanted.guard, method=wanted.method, args=(wanted.pod,), scheduler=self.lock)
         async with self.at_a_time:
             with trio.move_on_after(wanted.limit_s):

@@ -500,7 +500,7 @@ class SchedulingActor:
             await _send(outboxes.log, effects.happened)
 
     def _request(self, wanted: ExecutePlan) -> BindingRequest:
-        # Nothing is ever sent; closing the channel is the signal.
+        # nothing is sent through this channel; closing the channel is the signal
         self._plan_waits[wanted.uid], over = trio.open_memory_channel[None](0)
         return BindingRequest(wanted, over)
 

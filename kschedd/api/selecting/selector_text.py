@@ -181,7 +181,7 @@ class FieldSelector:
 
     @property
     def paths(self) -> int:
-        """The number of fields that `matches` reads."""
+        """The number of different field paths that `matches` reads."""
         return len(self._by_path)
 
     def matches(self, raw: Mapping[str, Any]) -> bool:

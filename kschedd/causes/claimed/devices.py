@@ -232,7 +232,7 @@ def _nodes_of(case: Case, used: _Used) -> set[str]:
 
 
 def devices_reach(case: Case) -> set[str]:
-    """Return the nodes that have the devices of the pod's claims (allocated, or suitable if none was in use)."""
+    """Return the nodes that have the claims' allocated devices, or devices that would suit if none was in use."""
     nodes = set(case.nodes)
     if not _asks(case):
         return nodes

@@ -47,7 +47,7 @@ Spec = dict[str, Any]
 class Demand:
     """A requirement on a node's labels or fields.
 
-    `place` is its position in the pod's spec; `term` is None in a nodeSelector.
+    `place` is the position of the requirement in the pod's spec; `term` is None in a nodeSelector.
     """
 
     key: str

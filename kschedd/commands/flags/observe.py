@@ -51,7 +51,7 @@ def add_trace_flag(parser: Any) -> None:
 
 @attrs.define(eq=False)
 class Observed:
-    """The observers of a run that the flags request. The observers write their files after the run."""
+    """The observers that the flags request for a run. The observers write their files after the run."""
 
     _report: Path | None
     _redact: bool

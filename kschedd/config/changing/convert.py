@@ -126,7 +126,7 @@ def _profile(profile: Profile, config: Config, usual: Profile, catalogue: Catalo
     for name in sorted(profile.plugin_args):
         given = written(profile.args(name))
         if by_extenders and isinstance(given, Mapping) and "ignoredResources" in given:
-            # Loading derives these fields from the extenders.
+            # omit ignoredResources, because loading derives this field from the extenders
             given = {key: value for key, value in given.items() if key != "ignoredResources"}
         if given and given != written(default_args_of(name, catalogue, config.feature_gates)):
             args.append({"name": name, "args": given})

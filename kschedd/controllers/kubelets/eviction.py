@@ -114,7 +114,7 @@ class EvictionManager:
         """
         met = thresholds_met(config.thresholds, observations)
         met += [t for t in thresholds_met(self._met, observations, with_reclaim=True) if t not in met]
-        # A threshold met in the previous run was met ever since, because every change causes a run.
+        # a threshold that was met in the previous run has been met since then, because every change causes a run
         self._seen.update(dict.fromkeys([CONDITION_OF[threshold.signal] for threshold in self._first_met], now))
         self._first_met = {threshold: self._first_met.get(threshold, now) for threshold in met}
         there = {CONDITION_OF[threshold.signal] for threshold in met}

@@ -272,7 +272,10 @@ class PodRun:
 
 
 def _begin(container: ContainerRun, now: float) -> bool:
-    """Start a container that has not run yet, or report why the container cannot start. Return whether it changed."""
+    """Start a container that has not run yet, or report why the container cannot start.
+
+    Return whether the container changed.
+    """
     if container.state != "waiting" or container.ran:
         return False
     before = container.reason, container.message

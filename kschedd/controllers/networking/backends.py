@@ -221,7 +221,8 @@ def _subset(
 def truncated(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
     """Return the subsets cut to MOST_ADDRESSES addresses; None if they have no more addresses.
 
-    Ready addresses precede addresses that are not ready. Each subset keeps a share in proportion to its size.
+    Ready addresses precede addresses that are not ready. Each subset keeps a number of addresses in proportion to its
+    size.
     """
     counts = {field: sum(len(each.get(field) or ()) for each in found) for field in ("addresses", "notReadyAddresses")}
     if sum(counts.values()) <= MOST_ADDRESSES:

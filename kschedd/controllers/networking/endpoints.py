@@ -75,7 +75,7 @@ class Endpoints(InSteps):
         self._of_pod: dict[tuple[str, str], tuple[Key, ...]] = {}
         self._later: Timers[Key] = Timers()  # Services that wait to be examined
         self._examined: dict[Key, float] = {}
-        self._spent: float = 0.0  # time until which the budget is spent
+        self._spent: float = 0.0  # time at which the budget for examined pods is available again
         self._parts = PodParts()
         # Service -> trigger times of its pods by name, and its own
         self._triggers: dict[Key, tuple[dict[str, str], str]] = {}

@@ -122,7 +122,7 @@ def _perform_all(
             refused = partial(controller.on_refused, write, without_traceback(error), store)
             answers = controller.faults.run(subject(write), refused, now, "refused") or ()
             done += yield from _perform_all(controller, answers, store, now, manager, rounds - 1)
-        except Exception as fault:  # recorded as a fault of the object
+        except Exception as fault:  # the exception is recorded as a fault of the object
             controller.faults.note(subject(write), partial(_again, write), fault, now, "write")
     return done
 

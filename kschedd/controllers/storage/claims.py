@@ -252,7 +252,7 @@ def _look_at_claim(view: View, released: Container[str], namespace: str, name: s
 def _tidy(claim: Object, view: View, *, was_released: bool) -> list[Write]:
     entries = reserved_for(claim)
     if any(entry.get("apiGroup") or entry.get("resource") != "pods" for entry in entries):
-        return []  # a claim reserved for other objects than pods is released by another controller
+        return []  # another controller releases claims that are reserved for objects other than pods
     valid = [entry for entry in entries if _still_uses(entry, claim, view)]
     guarded = FINALIZER in (claim.metadata.get("finalizers") or ())
     writes: list[Write] = []

@@ -1,7 +1,7 @@
 """Ownership: the assignment of dependents (pods, ReplicaSets, ControllerRevisions) to the workloads that own them.
 
 A workload adopts a dependent that its selector matches and that has no controller. A workload releases a dependent when
-its selector no longer matches. Two indexes make both operations fast. Workloads are indexed by a label that their
+its selector no longer matches. Two indexes make adoption and release fast. Workloads are indexed by a label that their
 selector requires, to find possible adopters of a dependent. Dependents without a controller are indexed by their
 labels, to find candidates for a workload. All dependents with very many labels share one index entry. Source:
 Kubernetes v1.34, controller/controller_ref_manager.go (ClaimObject).

@@ -1,7 +1,7 @@
 """The ReplicaSet controller: creates and deletes pods to reach spec.replicas; surplus pods are deleted in rank order.
 
-ReplicationControllers are handled in the same way, with another type of selector. Upstream's expectations are not
-needed, because a controller in kschedd always reads its own writes. Source: Kubernetes v1.34,
+The controller handles ReplicationControllers like ReplicaSets, but with another type of selector. Upstream's
+expectations are not needed, because a controller in kschedd always reads its own writes. Source: Kubernetes v1.34,
 controller/replicaset/replica_set.go, controller/replication.
 
 """

@@ -141,7 +141,7 @@ def _classes_by_resource(known: KnownObjects) -> dict[str, list[LintedObject]]:
     CLAIMS,
     (
         "",
-        "fine",  # nothing in the manifest is wrong, and pools are rarely incomplete
+        "fine",  # the level is "fine", because the manifest is correct and pools are rarely incomplete
         "if a pool of any node is incomplete or invalid, pods with this claim fail with an error, even if "
         "other nodes fit",
     ),

@@ -107,7 +107,7 @@ class InterPodAffinityArgs:
 
 @attrs.frozen
 class _HintRules:
-    """The rules that affect the hint for a change of a pod."""
+    """The version rules that affect the queueing hint for a change of a pod."""
 
     nominated_pods_wake: bool = False
     affinity_wakes_more: bool = False

@@ -37,7 +37,7 @@ class NodeUtilization:
 
 @attrs.frozen
 class Eligibility:
-    """The nodes of which the removal is simulated, in order; the others with the reason; the known utilizations."""
+    """The nodes whose removal is simulated, in order; all other nodes with the reason; the known utilizations."""
 
     candidates: Sequence[str]
     kept: Mapping[str, KeptReason]

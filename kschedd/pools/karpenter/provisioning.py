@@ -1,6 +1,6 @@
 """A round of provisioning: pods are planned onto existing nodes, planned nodes and further new nodes.
 
-A pod that fits nowhere gives up alternatives and preferences one after the other, within the same try.
+If a pod fits nowhere, its alternatives and preferences are dropped one after the other, within the same try.
 
 Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (scheduler.go, queue.go, existingnode.go).
 Volumes and host ports are not supported (`kschedd.pools.karpenter.launching`).

@@ -1,7 +1,7 @@
 """Consolidation: which candidates are deleted, or replaced by one cheaper node.
 
-The pods of the removed nodes are planned onto the other nodes, as in a round of provisioning. If some of them find no
-room, one new node must hold them.
+The pods of the removed nodes are planned onto the other nodes, as in a round of provisioning. If some pods of the
+removed nodes fit on no other node, all these pods must fit on one new node.
 
 Source: sigs.k8s.io/karpenter, pkg/controllers/disruption (consolidation.go, multinodeconsolidation.go,
 singlenodeconsolidation.go, helpers.go). The time limits are not applied.

@@ -42,7 +42,7 @@ class Places:
     clients: int = 1024
     reserve: int = 16
     of_one_process: int = 256
-    remote: int = 512  # limit for TCP, so that the Unix socket always has slots
+    remote: int = 512  # maximum number of TCP clients, so that clients of the Unix socket always find a free slot
     # seconds without data after which a client without streams and requests is idle
     idle_s: float = 1.0
 

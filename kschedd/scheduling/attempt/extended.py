@@ -3,7 +3,7 @@
 Each function is a part of an attempt: it yields calls (`ExtenderCall`) and continues with the extenders' answers.
 Extenders filter one after the other; each call contains the nodes that the previous extender left. All prioritize calls
 run concurrently. A failed filter call ends the attempt unless the extender is ignorable; a failed prioritize call never
-ends it.
+ends an attempt.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassExtenders, prioritizeNodes),
 scheduler/framework/preemption/preemption.go (callExtenders, pickOneNodeForPreemption).

@@ -195,7 +195,7 @@ class NodeSearch:
         lacking, visited, size = wanted, 0, self.expected(wanted)
         while lacking > 0 and visited < total:
             first = (start + visited) % total
-            if among is None:  # enough rows if no other filter rejects a node
+            if among is None:  # this many rows are enough if no other filter rejects a node
                 size = max(size, _reach(known.passing(()), first, lacking, total))
             size = min(size, total - visited)
             at = known.window(first, size) if among is None else _among(among, first, size)

@@ -30,7 +30,7 @@ MemberDone = Callable[[QueuedPod, ScheduleResult | FitError], None]
 
 @attrs.frozen(eq=False)
 class TriedMember:
-    """The result of one pod on trial."""
+    """The result of the trial placement of one pod."""
 
     entry: QueuedPod
     result: ScheduleResult | FitError

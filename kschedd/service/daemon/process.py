@@ -49,7 +49,7 @@ class DaemonState:
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
     # limit -> function that returns the present and the highest usage
     usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)
-    mirror: Callable[[], MirrorAnswer] | None = None  # returns the mirrored cluster's state; None without one
+    mirror: Callable[[], MirrorAnswer] | None = None  # returns the mirrored cluster's state; None without a mirror
     agreement: Callable[[], AgreementAnswer] | None = (
         None  # function that returns the comparison of placements; None without --mirror
     )

@@ -68,7 +68,7 @@ class QueueMethods(Methods):
             return {one.value: count for one, count in queue.counts().items()}, entries[:limit]
 
         def shown(entries: Sequence[QueuedPod], owner: Queue) -> Sequence[QueuedAnswer]:
-            # Pods that left the queue meanwhile are omitted.
+            # omit pods that have left the queue since they were listed
             return [_entry(owner, entry, now, nominated) for entry in entries if entry.place is not SubQueue.OUTSIDE]
 
         nominated = await self._nominated()

@@ -5,9 +5,9 @@ spreading, ports, volumes and taints are therefore respected. Preemption does no
 
 `fit_count` schedules sets of pods one after the other until a pod fits on no node. `nodes_needed` adds nodes to a fork
 with all its controllers (so that DaemonSets place their pods), advances time until no work is pending, and counts the
-pending pods. For one shape of nodes, it finds the smallest number by bisection. For several shapes, it reduces the
-number of nodes of one shape after the other, each by bisection, in several orders, and returns the cheapest result. In
-that result no node can be omitted, but another combination of shapes may be cheaper.
+pending pods. For one shape of nodes, the smallest number of nodes is found by bisection. For several shapes, it reduces
+the number of nodes of one shape after the other, each by bisection, in several orders, and returns the cheapest result.
+In that result no node can be omitted, but another combination of shapes may be cheaper.
 """
 
 import copy

@@ -105,7 +105,7 @@ class _Blame:
         return {name: outcomes for half in halves for name, outcomes in half.items()}
 
     def responsible(self, key: str, alone: Mapping[str, PodOutcomes]) -> list[str]:
-        """Return the rules that produce the outcome by themselves, or else those that change it.
+        """Return the rules that produce the outcome by themselves, or else the rules that change the outcome.
 
         Return none if only several rules together have an effect.
         """

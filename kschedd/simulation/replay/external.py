@@ -21,7 +21,7 @@ from kschedd.store.journal.reading import read_object
 from kschedd.store.objects.log import ADDED, DELETED, EventType
 
 _SERVERS: Final = frozenset(("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", "selfLink"))
-_UNTOLD: Final = frozenset(("Event", "Lease"))  # kinds that only report about other objects
+_UNTOLD: Final = frozenset(("Event", "Lease"))  # kinds whose objects only report about other objects
 
 
 @attrs.frozen(eq=False)

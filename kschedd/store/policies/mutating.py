@@ -119,8 +119,8 @@ class MutatingPolicies:
     ) -> Raw:
         """Return the object after the policies, or after those in `only`.
 
-        The keys of reinvocable policies are added to `before`, and move to `again` after a later change. Raises
-        PolicyDenied, and WebhooksNeeded if `answers` lacks the result of a long evaluation.
+        The keys of invoked reinvocable policies are added to `before`; a later change of the object moves these keys to
+        `again`. Raises PolicyDenied, and WebhooksNeeded if `answers` lacks the result of a long evaluation.
         """
         errors = _Errors()
         namespace = namespace_of(reviewed, self._cluster)

@@ -106,7 +106,7 @@ class Reviewed:
 
     @property
     def equivalents(self) -> list[ReviewedResource]:
-        """The resource in the other served versions of its kind."""
+        """The names of the reviewed resource in all other served versions of its kind."""
         found = [ReviewedResource.of(self.kind, each) for each in self.kind.api_versions]
         return [each for each in found if each != self.resource]
 

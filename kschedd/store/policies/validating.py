@@ -93,7 +93,7 @@ class CompiledPolicy:
 class Denial:
     message: str
     reason: str = ""
-    place: int = 0  # of the validation in its policy
+    place: int = 0  # index of the validation in its policy
 
 
 @attrs.frozen(eq=False)

@@ -173,7 +173,7 @@ class PodStrategy:
         if restored and isinstance(spec, Mapping) and spec.get("ephemeralContainers"):
             return self._admit(spec, meta, name, restored=True)
         if not is_dns_subdomain(name) or not _is_usual(meta) or has_claims_by_name(spec):
-            return self._admit(spec, meta, name)  # raises an error that includes the faults of the spec
+            return self._admit(spec, meta, name)  # this call raises an error that includes the faults of the spec
         annotations = meta.get("annotations")
         if annotations is not None and (not are_plain(annotations) or any(map(is_about_spec, annotations))):
             return self._admit(spec, meta, name)

@@ -57,7 +57,7 @@ def colored(line: str, faults: Sequence[LineFault] = (), macros: Sequence[str] =
 
 
 def _style(token: Token, words: Sequence[str], macros: Sequence[str]) -> str:
-    """Return the style of a token after these words of its command, without `watch` and `help`."""
+    """Return the style of a token; `words` are the earlier words of its command, without `watch` and `help`."""
     if token.operator:
         return "class:operator"
     if words[:1] == ["|"]:
