@@ -27,7 +27,7 @@ STRATEGIES = {
     "RemovePodsViolatingNodeTaints": ("deschedule", "{}"),
     "RemovePodsViolatingNodeAffinity": (
         "deschedule",
-        "{nodeAffinityType: [%s]}" % ("requiredDuringSchedulingIgnoredDuringExecution"),
+        "{nodeAffinityType: [requiredDuringSchedulingIgnoredDuringExecution]}",
     ),
     "RemoveDuplicates": ("balance", "{}"),
     "LowNodeUtilization": ("balance", "{thresholds: {cpu: 5}, targetThresholds: {cpu: 10}}"),
