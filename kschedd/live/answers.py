@@ -18,6 +18,17 @@ class UnreadKind:
 
 
 @attrs.frozen
+class LeftOutObject:
+    """An object that the mirror does not contain, because it is invalid in the release whose rules apply."""
+
+    kind: str
+    namespace: str
+    name: str
+    why: str
+    affects: Annotated[str, "the answers that cannot be trusted without this object"]
+
+
+@attrs.frozen
 class MirrorAnswer:
     server: str
     context: str
@@ -26,6 +37,7 @@ class MirrorAnswer:
     release: Annotated[str, "version of the API server, such as `v1.36.2` (empty: unknown)"] = ""
     rules: Annotated[str, "Kubernetes version whose rules decide here, such as `1.36.3`"] = ""
     unread: Annotated[Sequence[UnreadKind], "kinds without permission to list or watch"] = ()
+    left_out: Annotated[Sequence[LeftOutObject], "objects that cannot be stored (at most 1,000)"] = ()
 
     @property
     def other_release(self) -> str:

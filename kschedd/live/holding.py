@@ -17,16 +17,22 @@ Raw = dict[str, Any]
 _IDENTITY: Final = ("name", "uid", "resourceVersion")  # fields of metadata
 
 
-def as_held(raws: Iterable[Raw], tell: Callable[[str], None], own: Container[str], importer: Importer) -> list[Object]:
+def as_held(
+    raws: Iterable[Raw],
+    leave_out: Callable[[Raw, str], None],
+    tell: Callable[[str], None],
+    own: Container[str],
+    importer: Importer,
+) -> list[Object]:
     """Return the objects in their stored form.
 
-    `tell` is called with a message for each object that cannot be stored, and for each dropped field. `own` contains
-    the schedulers whose pods this daemon schedules. For a pod that another scheduler left pending, that scheduler's
-    condition is stored for `explain`.
+    `leave_out` is called with each object that cannot be stored and the reason, `tell` with a message for each dropped
+    field. `own` contains the schedulers whose pods this daemon schedules. For a pod that another scheduler left
+    pending, that scheduler's condition is stored for `explain`.
     """
 
-    def leave_out(raw: Raw, refusal: ApiError) -> None:
-        tell(f"{raw['kind']} {raw['metadata'].get('name')} is left out: {refusal}")
+    def refuse(raw: Raw, refusal: ApiError) -> None:
+        leave_out(raw, str(refusal))
 
     def drop(raw: Raw, warning: str) -> None:
         tell(f"{raw['kind']}: {warning}, dropped")
@@ -34,10 +40,10 @@ def as_held(raws: Iterable[Raw], tell: Callable[[str], None], own: Container[str
     usable = []
     for raw in raws:
         if missing := [field for field in _IDENTITY if not is_text(raw["metadata"].get(field))]:
-            tell(f"{raw['kind']} {raw['metadata'].get('name')} is left out: it has no {missing[0]}")
+            leave_out(raw, f"it has no {missing[0]}")
         else:
             usable.append((_as_taken(raw, own), None))
-    return importer.take(usable, leave_out, drop)
+    return importer.take(usable, refuse, drop)
 
 
 def new_importer() -> Importer:

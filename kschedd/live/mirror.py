@@ -27,7 +27,7 @@ from kschedd.actors.queue import QueueActor
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, name_in_group
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.live.answers import MirrorAnswer, UnreadKind
+from kschedd.live.answers import LeftOutObject, MirrorAnswer, UnreadKind
 from kschedd.live.api_server import PAGE, ApiServer, ServedResource, WatchBatch
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
 from kschedd.live.holding import as_held, is_text, new_importer
@@ -69,7 +69,7 @@ _AT_ONCE: Final = 4  # concurrent page requests
 _FIRST_TRIES: Final = 3  # maximum number of attempts to list a resource at the start
 _PART: Final = 1000  # number of objects processed between two pauses, in less than a millisecond
 _FEW: Final = 8  # maximum number of objects that are converted in the event loop, without a thread
-_MOST_LOGGED: Final = 1000  # maximum number of distinct messages to log, each once
+_MOST_LOGGED: Final = 1000  # maximum number of distinct messages to log, each once, and of objects left out
 _LONGEST_TOLD: Final = 500  # maximum number of characters of a message
 
 Raw = dict[str, Any]
@@ -87,6 +87,7 @@ class MirrorActor:
     heard_at: float | None = attrs.field(default=None, init=False)  # time of the last data, on Trio's clock
     # resource whose requests are being retried -> error message
     _unreachable: dict[ServedResource, str] = attrs.field(factory=dict, init=False)
+    _left_out: dict[Key, str] = attrs.field(factory=dict, init=False)  # objects that cannot be stored -> reason
     _logged: set[str] = attrs.field(factory=set, init=False)
     _listing: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
     _back: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the server responds again after an error
@@ -214,12 +215,18 @@ class MirrorActor:
         unheard_s = None if self.heard_at is None else trio.current_time() - self.heard_at
         unreachable = next(iter(self._unreachable.values()), None)
         server, unread = self.server, sorted(self._unread, key=lambda each: each.resource)
-        return MirrorAnswer(server.url, server.context, unheard_s, unreachable, server.release, self._rules, unread)
+        left_out = [LeftOutObject(*key, why, affected_by(key[0])) for key, why in sorted(self._left_out.copy().items())]
+        return MirrorAnswer(
+            server.url, server.context, unheard_s, unreachable, server.release, self._rules, unread, left_out
+        )
 
     async def _list(self, resource: ServedResource) -> str:
         """Replace the stored objects of the resource by those in the server's list; return the list's version."""
         objects: list[Object] = []
         importer, more = new_importer(), ""
+        for key in list(self._left_out):
+            if key[0] == resource.kind:
+                del self._left_out[key]
         for _ in range(_MOST_PAGES):
             async with self._listing:
                 page = await self.server.page(resource, more)
@@ -239,6 +246,8 @@ class MirrorActor:
                 last[resource.kind, str(meta.get("namespace") or ""), str(meta.get("name"))] = event
             if is_text(meta.get("resourceVersion")):
                 version = meta["resourceVersion"]
+        for key in last:
+            self._left_out.pop(key, None)
         present = [event["object"] for event in last.values() if event["type"] != "DELETED"]
         if batch.is_small and len(present) <= _FEW:  # for few objects, a thread costs more time than the conversion
             objects = self._as_held(new_importer(), present) if present else []
@@ -252,7 +261,13 @@ class MirrorActor:
 
     def _as_held(self, importer: Importer, raws: Iterable[Raw]) -> list[Object]:
         """Return the objects in their stored form, without objects that cannot be stored. Runs in a thread."""
-        return as_held(raws, self._log_once, self._own, importer)
+        return as_held(raws, self._leave_out, self._log_once, self._own, importer)
+
+    def _leave_out(self, raw: Raw, why: str) -> None:
+        kind, meta = raw["kind"], raw["metadata"]
+        if len(self._left_out) < _MOST_LOGGED:
+            self._left_out[kind, str(meta.get("namespace") or ""), str(meta.get("name"))] = why[:_LONGEST_TOLD]
+        self._log_once(f"{kind} {meta.get('name')} is left out: {why}")
 
     def _log_once(self, what: str) -> None:
         what = what[:_LONGEST_TOLD]

@@ -29,6 +29,8 @@ from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, faults_of
 from kschedd.live.mirror import MIRRORED, MirrorActor, mirroring
 from kschedd.methods import cluster_methods
+from kschedd.printing.reports.scheduling import status_text
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.service.daemon.process import DaemonState
 from kschedd.store.errors import Mirrored
 from tests.apiserver.asking import node, pod
@@ -276,6 +278,33 @@ async def test_a_resource_that_is_not_served_is_left_out(tmp_path: Path, monkeyp
     async with origin() as real, mirror_of(tmp_path, real) as (cluster, mirror):
         assert await same(real.cluster, cluster)
         assert {resource.kind for resource in mirror.followed} == {*MIRRORED, "DeviceTaintRule"} - {"Job"}
+
+
+async def test_an_object_that_cannot_be_stored_is_named_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ApiServer.page
+
+    async def spoiled(self: ApiServer, resource: ServedResource, more: str = "") -> ServedPage:
+        found = await page(self, resource, more)
+        for item in found.items if resource.plural == "pods" else ():
+            item["spec"]["restartPolicy"] = "Nope"
+        return found
+
+    async with origin() as real:
+        await real.cluster.store.create(pod("odd"))
+        await until(lambda: runs(real.cluster, "odd"))
+        with monkeypatch.context() as patched:
+            patched.setattr(ApiServer, "page", spoiled)
+            async with mirror_of(tmp_path, real) as (cluster, mirror):
+                [left_out] = mirror.describe().left_out
+                assert (left_out.kind, left_out.namespace, left_out.name) == ("Pod", "default", "odd")
+                text = status_text({"mirror": attrs.asdict(mirror.describe())}, {}, TerminalStyle())
+                assert f"Left out:   Pod default/odd: do not trust {left_out.affects}: Pod" in text
+                assert 'spec.restartPolicy: Unsupported value: "Nope"' in text
+                await real.cluster.store.patch("Pod", "default", "odd", {"metadata": {"labels": {"a": "b"}}})
+                await until(lambda: runs(cluster, "odd"))
+                assert mirror.describe().left_out == []
 
 
 async def test_kinds_that_the_version_has_by_a_rule_are_mirrored(tmp_path: Path) -> None:

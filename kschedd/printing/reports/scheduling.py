@@ -12,6 +12,7 @@ from kschedd.printing.terminal.tables import NONE, Table, clean, flowing
 _OF_GROUPS = ("pending_group", "incomplete_group")
 PLACES = ("active", "backoff", "error_backoff", "unschedulable", "gated", *_OF_GROUPS, "in_flight")
 _SELDOM = ("error_backoff", *_OF_GROUPS)  # shown only if not zero
+_MOST_LEFT_OUT = 5  # objects that a mirror cannot store
 
 
 def _text(value: Any, absent: str = "") -> str:
@@ -281,7 +282,7 @@ def _origin(info: Raw) -> tuple[str, str]:
 
 
 def _mirrored(mirror: Raw | None) -> list[tuple[str, str]]:
-    """Return the release of a mirrored cluster, and the answers that may be wrong because kinds cannot be read."""
+    """Return the release of a mirrored cluster, and the answers that may be wrong because objects are missing."""
     if mirror is None:
         return []
     lines = []
@@ -291,9 +292,14 @@ def _mirrored(mirror: Raw | None) -> list[tuple[str, str]]:
     resources: dict[str, list[str]] = {}
     for each in mirror.get("unread") or ():
         resources.setdefault(each["affects"], []).append(each["resource"])
-    return lines + [
-        ("Forbidden", f"{', '.join(names)}: do not trust {affected}") for affected, names in resources.items()
-    ]
+    lines += [("Forbidden", f"{', '.join(names)}: do not trust {affected}") for affected, names in resources.items()]
+    left_out = mirror.get("left_out") or ()
+    for each in left_out[:_MOST_LEFT_OUT]:
+        name = f"{each['namespace']}/{each['name']}" if each["namespace"] else each["name"]
+        lines.append(("Left out", f"{each['kind']} {name}: do not trust {each['affects']}: {each['why']}"))
+    if len(left_out) > _MOST_LEFT_OUT:
+        lines.append(("Left out", f"{len(left_out) - _MOST_LEFT_OUT} more objects, which the log names"))
+    return lines
 
 
 def _leader(state: Mapping[str, Any] | None) -> list[tuple[str, str]]:
