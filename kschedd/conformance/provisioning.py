@@ -1,7 +1,7 @@
 """Records of provisioning by Karpenter: rounds over pending pods, compared with `kschedd.pools.karpenter.provisioning`.
 
 The provider launches the cheapest offering of each planned node; the pods are bound to it at once. A record with pods
-that have volumes or host ports is unsupported.
+that have volumes is unsupported.
 """
 
 from collections import Counter

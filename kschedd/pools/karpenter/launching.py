@@ -1,8 +1,8 @@
 """Launches: which pool and which instance types can hold a set of pods on one new node.
 
 A pod joins a launch if its node selector, node affinity and tolerations allow the pool, the topology allows a domain of
-the new node, and at least one instance type still holds all pods. Volumes and host ports raise LaunchUnsupported: their
-rules are not part of this module.
+the new node, and at least one instance type still holds all pods. Volumes raise LaunchUnsupported: their rules are not
+part of this module.
 
 Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (nodeclaim.go, nodeclaimtemplate.go,
 preferences.go) and pkg/cloudprovider/types.go (WorstLaunchPrice).
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.node_fit import ports_conflict
 from kschedd.api.pods import Pod
 from kschedd.api.resources import Resources
 from kschedd.api.selecting.terms import Taint
@@ -73,10 +74,9 @@ def demands_of(pod: Pod, *, preferences: bool = True) -> Iterator[PodDemand]:
     pod affinity, anti-affinity or node affinity, or a spread constraint that allows scheduling anyway.
     """
     spec, signature = pod.spec, pod.signature
-    ports = any(port.get("hostPort") for each in spec.get("containers") or () for port in each.get("ports") or ())
     claims = any("persistentVolumeClaim" in each or "ephemeral" in each for each in spec.get("volumes") or ())
-    if ports or claims:
-        raise LaunchUnsupported(f"pod {pod.key} has volumes or host ports")
+    if claims:
+        raise LaunchUnsupported(f"pod {pod.key} has volumes")
     of_nodes = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = of_nodes.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     terms = [_expressions(term) for term in required.get("nodeSelectorTerms") or ()]
@@ -207,7 +207,7 @@ class LaunchOffers:
     def added(self, launch: Launch, demand: PodDemand, topology: RoundTopology | None = None) -> Launch | None:
         """Return the launch with another pod, or None if the pod does not fit."""
         offered = {*WELL_KNOWN, *(key for each in launch.types for key in each.requirements)} - {_HOSTNAME}
-        if not demand.tolerates(launch.pool.taints):
+        if not demand.tolerates(launch.pool.taints) or ports_taken(demand.pod, launch.pods):
             return None
         if not compatible(launch.requirements, demand.requirements, offered):
             return None
@@ -226,8 +226,10 @@ class LaunchOffers:
     def _fits(self, each: InstanceType, launch: Launch) -> bool:
         if not _intersect(each.requirements, launch.requirements) or not launch.offerings(each):
             return False
-        requested = total_requests([*launch.pods, *self.daemons_on(each, launch)])
-        return _within(requested, each.allocatable)
+        daemons = self.daemons_on(each, launch)
+        if any(ports_taken(daemon, launch.pods) for daemon in daemons):
+            return False
+        return _within(total_requests([*launch.pods, *daemons]), each.allocatable)
 
     def daemons_on(self, each: InstanceType, launch: Launch) -> list[Pod]:
         """Return the pods of DaemonSets that run on a node of this type."""
@@ -245,6 +247,11 @@ class LaunchOffers:
             ):
                 return True
         return False
+
+
+def ports_taken(pod: Pod, others: Iterable[Pod]) -> bool:
+    """Return whether one of the other pods uses a host port of the pod."""
+    return any(ports_conflict(pod.pod_spec.host_ports, other.pod_spec.host_ports) for other in others)
 
 
 def total_requests(pods: Sequence[Pod]) -> Resources:

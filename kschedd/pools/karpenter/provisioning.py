@@ -3,7 +3,7 @@
 If a pod fits nowhere, its alternatives and preferences are dropped one after the other, within the same try.
 
 Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (scheduler.go, queue.go, existingnode.go).
-Volumes and host ports are not supported (`kschedd.pools.karpenter.launching`).
+Volumes are not supported (`kschedd.pools.karpenter.launching`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.api.resources import Resources
 from kschedd.api.selecting.terms import Taint
-from kschedd.pools.karpenter.launching import Launch, LaunchOffers, PodDemand, demands_of, total_requests
+from kschedd.pools.karpenter.launching import Launch, LaunchOffers, PodDemand, demands_of, ports_taken, total_requests
 from kschedd.pools.karpenter.requirements import compatible, of_labels
 from kschedd.pools.karpenter.topology import CountedNode, RoundTopology
 
@@ -46,6 +46,8 @@ class ExistingNode:
         if not demand.tolerates(self._lasting_taints()):
             return False
         if not compatible(of_labels(self.labels), demand.requirements):
+            return False
+        if ports_taken(demand.pod, [*self.pods, *self.daemons]):
             return False
         requested = total_requests([*self.pods, *self.daemons, demand.pod])
         return all(number <= self.allocatable.get(name, 0) for name, number in requested.items() if number)
