@@ -119,7 +119,7 @@ def _all_made_old() -> bool:
     global _passed_over
     young, _, old = gc.get_count()
     made = young + _YOUNG * old
-    gc.freeze()  # this and `unfreeze` join lists of objects, which takes no time
+    gc.freeze()  # `freeze` and `unfreeze` only join lists of objects, which takes no time
     if _full is not None:
         _full.made += made
         return False

@@ -88,7 +88,7 @@ class Claims:
         bound = self.raw["kubernetes.io"]
         for claim, kind in _BOUND.items():
             ref = bound.get(claim)
-            if ref is None or (claim == "node" and "pod" in bound):  # the pod is bound to its node
+            if ref is None or (claim == "node" and "pod" in bound):  # the check of the pod suffices
                 continue
             found = store.find(kind, "" if kind == "Node" else bound["namespace"], ref["name"])
             if found is None or found.metadata.get("uid") != ref.get("uid", found.metadata.get("uid")):

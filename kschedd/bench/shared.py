@@ -1,8 +1,8 @@
 """The shared folder: recorded figures, golden cases and real-world input, which are not part of the project.
 
-The folder contains `bench/`, `conformance/` and `realworld/`. The caller may name the folder. If the caller does not
-name the folder, the environment variable KSCHEDD_SHARED names it; the default is `shared` beside a source checkout.
-Tests that need the folder are skipped if it does not exist.
+The folder contains `bench/`, `conformance/` and `realworld/`. The caller of a function may name the shared folder. If
+the caller does not name the folder, the environment variable KSCHEDD_SHARED names it; the default is `shared` beside a
+source checkout. Tests that need the folder are skipped if it does not exist.
 """
 
 import os

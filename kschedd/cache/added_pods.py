@@ -1,7 +1,7 @@
 """AddedPods: the amounts that nominated pods would add to a node table, summed by row.
 
-The caller updates the sums when nominations change. A few array operations then add the pods of any number of rows to a
-what-if copy, or subtract them.
+The caller updates the sums when nominations change. A few array operations add the pods of any number of rows to a
+what-if copy, or subtract these pods.
 
 Shapes: those of the table's columns with the same names. Sums wrap around as int64, like the table's sums.
 """

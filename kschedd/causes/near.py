@@ -76,7 +76,7 @@ def _likeness(one: str, other: str) -> float:
 def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> str | None:
     """Return the label key that was probably intended.
 
-    `having` contains the keys that have the wanted value; for them, a lower similarity is enough.
+    `having` contains the keys with the wanted value; for these keys, a lower similarity is enough.
     """
     known, wanted = set(keys), set(having)
     renamed = LIKELY_LABELS.get(key)

@@ -1,7 +1,8 @@
 """Allowance: the cost that expressions may spend in this thread before their evaluation must move to another thread.
 
-A program's own limit decides its result, as upstream. The allowance is much smaller, and never changes a result: it
-ends an evaluation that would take too long in a thread where nothing else can run meanwhile.
+As in kube-apiserver, the result of a program depends only on the program's own limit. The allowance is much smaller,
+and never changes a result: it ends an evaluation that would take too long in a thread where nothing else can run
+meanwhile.
 """
 
 import threading

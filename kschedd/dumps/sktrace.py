@@ -64,7 +64,7 @@ def changes(data: bytes) -> list[TraceChange]:
 def objects(data: bytes) -> list[dict[str, Any]]:
     """Return the objects that exist at the end of the trace.
 
-    Raises UnusableTrace, also if there are no such objects.
+    Raises UnusableTrace, also if no object exists at the end.
     """
     there: dict[tuple[str, str, str, str], dict[str, Any]] = {}
     events = changes(data)

@@ -28,7 +28,7 @@ Raw = Mapping[str, Any]
 
 
 class ActionType(IntFlag):
-    """The change of an object. The order of the bits matters: `matches` compares actions as numbers."""
+    """The change of an object. The order of the bits is important: `matches` compares actions as numbers."""
 
     NONE = 0
     ADD = 1 << 0

@@ -63,7 +63,7 @@ MOST_HUNG: Final = 32  # maximum number of abandoned calls of one plugin; each o
 
 @attrs.define(eq=False)
 class GuardedCall:
-    """Work in another thread that calls plugins, with a time limit; it records which plugin is being called."""
+    """Work with a time limit in another thread that calls plugins; the object records which plugin is being called."""
 
     done: threading.Event = attrs.field(factory=threading.Event)
     calling: "PluginGuard | None" = None

@@ -1,8 +1,8 @@
 """RemoteWriter: performs one write on a real API server, within the configured rate limit.
 
-If a write depends on a version, the server's object is read and compared first. If it equals the local copy in that
-version, the write is sent with the server's version. If the object differs from the local copy, Conflict is raised, as
-if the server had rejected the write.
+If a write depends on a version, the server's object is read and compared first. If the server's object equals the local
+copy of the earlier version, the write is sent with the server's version. If the object differs from the local copy,
+Conflict is raised, as if the server had rejected the write.
 
 Raises: Conflict; LiveError if the server rejects the write or does not respond.
 """

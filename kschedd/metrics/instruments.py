@@ -31,7 +31,7 @@ _FEW: Final = 16  # number of observations below which numpy takes more time tha
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
     """Return `count` upper bounds of buckets, each `factor` times the previous one.
 
-    The bounds are multiplied one after the other, as kube-scheduler does.
+    Each bound is computed from the previous bound, as in kube-scheduler.
     """
     return tuple(accumulate([start] + [factor] * (count - 1), mul))
 

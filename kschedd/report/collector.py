@@ -8,9 +8,9 @@ depend on the run's length or the number of pods:
   time;
 * attempts as counts per column, with details of a few: the first of each column, the first of each kind of reason,
   those whose pods waited longest, and a sample;
-* the scores of that sample. The scores are computed again, because a search stores only totals: at first for each
-  attempt, then for every second, every fourth, and so on. Out-of-tree plugins are omitted, because they must not be
-  called twice.
+* the scores of the sampled attempts. The scores are computed again, because a search stores only totals: at first for
+  each attempt, then for every second, every fourth, and so on. Out-of-tree plugins are omitted, because they must not
+  be called twice.
 """
 
 from collections.abc import Sequence

@@ -242,7 +242,7 @@ def _colored(groups: Sequence[tuple[tuple[str, ...], Any]]) -> dict[str, int]:
 
 
 def _enlarge(axes: Any, lines: int, longest: int) -> None:
-    """Enlarge the figure until it has room for so many lines with labels of `longest` characters."""
+    """Enlarge the figure until it has space for this number of lines, with labels of `longest` characters."""
     width, height = axes.figure.get_size_inches()
     axes.figure.set_size_inches(width + _CHARACTER * max(longest - 20, 0), max(height, _LINE * lines + 1.5))
 

@@ -119,7 +119,7 @@ class TelemetryExporter:
         why = "the collector did not accept the data"
         try:
             taken = send()
-        except Exception as fault:  # an error of the collector or of the network
+        except Exception as fault:  # log the error, which is an error of the collector or of the network
             taken, why = False, f"{type(fault).__name__}: {fault}"
         if taken:
             self.sent += amount

@@ -155,7 +155,7 @@ def _node_settings(items: _Items) -> NodeSettings:
     def read(name: str, reader: Callable[[str], T], default: T) -> T:
         try:
             return reader(annotations[name]) if name in annotations else default
-        except AnnotationError:  # `annotation_faults` warns the client
+        except AnnotationError:  # ignore the error, because `annotation_faults` warns the client
             return default
 
     no_values: dict[str, ThresholdValue] = {}
@@ -245,7 +245,7 @@ def _pod_settings(items: _Items) -> PodSettings:
             try:
                 found[setting, container] = _OF_POD[setting](text)
             except AnnotationError:
-                continue  # `annotation_faults` warns the client
+                continue  # ignore the error, because `annotation_faults` warns the client
     return PodSettings(found)
 
 

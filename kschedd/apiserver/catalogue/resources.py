@@ -69,7 +69,7 @@ class Resource:
 
     @property
     def storage_version(self) -> tuple[str, str] | None:
-        """The group and version in which upstream stores the objects; None if it stores none."""
+        """The group and version in which kube-apiserver stores the objects; None if it does not store such objects."""
         if "watch" not in self.verbs:
             return None
         if self.definition is None:

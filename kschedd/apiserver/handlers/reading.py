@@ -38,7 +38,7 @@ from kschedd.store.errors import Gone
 from kschedd.values import in_parts
 
 _AT_ONCE: Final = 200  # number of objects encoded without interruption
-_AT_ONCE_SLOWLY: Final = 5  # the same number for YAML or indented output
+_AT_ONCE_SLOWLY: Final = 5  # number of objects encoded in one step as YAML or indented JSON, which is slower
 _PIECE: Final = 64 << 10  # bytes
 _LOOKED_AT: Final = 200
 _INCONSISTENT: Final = (

@@ -84,7 +84,7 @@ def _not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list
             return found, made if found else None
         cause = refused(store, mended, missing, str(made))
         if any(cause.code == other.code for other in found):
-            break  # the option did not remove the cause
+            break  # stop, because the option did not remove the cause
         found.append(cause)
         first = next(iter(cause.options), None)
         if first is None or first.edit is None or first.steps:

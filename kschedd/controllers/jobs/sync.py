@@ -414,7 +414,7 @@ class _Sync:
     # the status
 
     def _ensure(self, type_: str, status: str, reason: str, message: str) -> bool:
-        """Set a condition, unless it is missing and False. Return whether this changed a condition."""
+        """Set a condition, unless it is missing and False. Return whether the call changed a condition."""
         at = stamp(self._now)
         wanted = {"type": type_, "status": status, "lastProbeTime": at, "lastTransitionTime": at}
         wanted |= {name: text for name, text in (("reason", reason), ("message", message)) if text}

@@ -1,9 +1,9 @@
 """Storage protection: deletion of claims, volumes and attribute classes is delayed while they are in use.
 
-Kube-apiserver gives each of these objects a finalizer. The protection controller removes the finalizer from a deleted
-object when the object is no longer in use. A claim is in use while a pod with a node names it, whatever the pod's
-state. A volume is in use while it is bound. A VolumeAttributesClass is in use while a claim or a volume names it, or
-while it is the current or the target class of a claim.
+Kube-apiserver adds a finalizer to each claim, volume and attribute class. The protection controller removes the
+finalizer from a deleted object when the object is no longer in use. A claim is in use while a pod with a node names it,
+whatever the pod's state. A volume is in use while it is bound. A VolumeAttributesClass is in use while a claim or a
+volume names it, or while it is the current or the target class of a claim.
 
 Owns nothing. A rejected write needs no handling; the conflicting change triggers the next reconcile. Source: Kubernetes
 v1.34, pkg/controller/volume/{pvcprotection,pvprotection,vacprotection}.

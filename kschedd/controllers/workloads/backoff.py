@@ -1,10 +1,11 @@
 """FailureBackoff: repeatedly failing pods are replaced after increasing delays (1 s, 2 s, 4 s, … 15 min).
 
-Kube-controller-manager uses this delay only for the pods of a DaemonSet. In kube-controller-manager, ReplicaSets and
-StatefulSets immediately replace pods that a kubelet rejects, or that tolerate a NoExecute taint for 0 s. In virtual
-time, such replacements would never end. The back-off therefore counts pods that failed, or were evicted because of a
-taint, within `SOON_S` after their creation. The first replacements are immediate, and later ones are delayed. Source of
-the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go util/flowcontrol/backoff.go.
+Kube-controller-manager delays the creation of pods in this way only for DaemonSets. In kube-controller-manager,
+ReplicaSets and StatefulSets immediately replace pods that a kubelet rejects, or that tolerate a NoExecute taint for 0
+s. In virtual time, such replacements would never end. The back-off therefore counts pods that failed, or were evicted
+because of a taint, within `SOON_S` after their creation. The first replacements are immediate, and later ones are
+delayed. Source of the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go
+util/flowcontrol/backoff.go.
 """
 
 from collections.abc import Hashable

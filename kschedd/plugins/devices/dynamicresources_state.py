@@ -41,7 +41,7 @@ class AllocationOnNode:
 class DeviceAttempt:
     """State of one attempt.
 
-    What-if evaluations share this state, because added or removed pods do not affect it.
+    What-if evaluations share the attempt's state, because added or removed pods do not affect the state.
     """
 
     claims: tuple[Object, ...] = ()  # the pod's claims; the claim for extended resources is last

@@ -142,7 +142,7 @@ class NodeResourcesFit:
     _resizes_preempt: bool = False
     _wants: dict[object, _Wanted] = attrs.field(factory=dict)  # compared resources, by `PodSpec.resource_requests`
     _lines: dict[tuple[str, ...], _Lines] = attrs.field(factory=dict)  # columns by the names of their resources
-    _numbering: int = 0  # table numbering to which `_lines` belongs
+    _numbering: int = 0  # number of the table's numbering of resources for which `_lines` is valid
     _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by that key, for hints
     _statuses: dict[tuple[object, int], Status] = attrs.field(factory=dict)  # by key of `_wants`, and code
     _scored: list[str] = attrs.field(init=False)  # resources

@@ -98,7 +98,7 @@ class DrainedPods:
 
 @attrs.frozen(eq=False)
 class DrainRules:
-    """The rules at a point in time.
+    """The drain rules, evaluated at a point in time.
 
     `replicas` maps namespace, kind and name of each controller to its desired number of pods; None: not considered.
     """

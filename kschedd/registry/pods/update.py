@@ -1,7 +1,7 @@
 """Validation of pod updates: only a few fields of a pod's spec may change after creation.
 
 A plain update may change images, shorten activeDeadlineSeconds, add tolerations and remove scheduling gates. For a
-gated pod it may also narrow nodeSelector and node affinity. All other fields must be unchanged.
+gated pod it may also narrow nodeSelector and node affinity. All fields without such a rule must be unchanged.
 Source: Kubernetes v1.34, ValidatePodUpdate in pkg/apis/core/validation/validation.go.
 The functions require specs that have their defaults.
 """

@@ -497,7 +497,7 @@ class ClientSession:
             self._leave(f"dropped: it has read nothing for {self._terms.stall_s:g} s", warn=True)
         except trio.BrokenResourceError:
             self._leave("the client is gone")
-        # an error inside a large response of which a part was sent
+        # the encoding of a large response failed after a part of it was sent
         except (ValueError, TypeError, OverflowError) as fault:
             self._log.error("rpc.handler_bug", what="a result with no MessagePack form", exc_info=fault)
             self._leave("an answer to it could not be completed")

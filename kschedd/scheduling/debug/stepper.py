@@ -3,7 +3,7 @@
 An attempt with a stepper does not use the evaluation cache: each plugin is called in turn on all remaining nodes. The
 result is the same. The attempt calls its stepper before each plugin call (`before`), after a plugin has rejected
 something (`rejected`), and at its outcome. The stepper yields a StopPoint if the debugger requires it. The caller
-continues when the debugger is no longer stopped.
+continues the generator when the debugger is no longer stopped.
 
 While the attempt is stopped, a user may `force` a node, `veto` nodes, replace a plugin's `score`, or `drop` the
 attempt. Each such change is an `Intervention`, which takes effect when the attempt continues. `made` contains the

@@ -43,7 +43,7 @@ def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: N
     began = calls.start() if calls.sampling.plugins else None
     try:
         columns = filter_.vector.filter_rows(state, pod, table, rows)
-    except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
+    except Exception as fault:  # an exception of a plugin must end the attempt and not the daemon
         if filter_.in_tree:
             raise
         calls.ended(began, ERROR, len(rows))
@@ -67,7 +67,7 @@ def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeT
         why = wrong.why if isinstance(wrong, PluginError) else str(wrong)
         text = f'running Score plugins: plugin "{score.name}" failed with: {why}'
         raise PluginFault(score.name, text) from wrong
-    except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
+    except Exception as fault:  # an exception of a plugin must end the attempt and not the daemon
         if score.in_tree:
             raise
         calls.ended(began, ERROR, len(rows))

@@ -256,7 +256,10 @@ class NominatedPods:
         return self.everywhere if self.nominated else NO_NOMINATED
 
     def at(self, node_name: str) -> NominatedByRow:
-        """Return the nominated pods that the attempt adds to this node. For callers that need only one node."""
+        """Return the nominated pods that the attempt adds to this node.
+
+        This method is for callers that need the nominated pods of only one node.
+        """
         pods = self.nominated.get(node_name)
         return self.everywhere if pods and any(map(self._counts, pods)) else NO_NOMINATED
 

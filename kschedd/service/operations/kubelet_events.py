@@ -1,10 +1,10 @@
 """The Events that kubelets would have written about containers, computed from the pods' statuses when they are read.
 
-A running pod costs no write. An Event names the first and the last time and the number of starts. An Event disappears
-an hour after its last occurrence, and when its pod is deleted. Without the name of a pod, a list contains the Events of
-the 500 pods that changed last, because computing them takes time. Only clusters with simulated pods have Events of
-kubelets (`StoreReader.pod_behavior`). A stored Event of a kubelet with the same reason for the pod, for example from a
-dump, is listed instead. When a pod changes, a watch receives the Events that the change adds or changes
+A running pod causes no writes of Events. An Event names the first and the last time and the number of starts. An Event
+disappears an hour after its last occurrence, and when its pod is deleted. Without the name of a pod, a list contains
+the Events of the 500 pods that changed last, because computing them takes time. Only clusters with simulated pods have
+Events of kubelets (`StoreReader.pod_behavior`). A stored Event of a kubelet with the same reason for the pod, for
+example from a dump, is listed instead. When a pod changes, a watch receives the Events that the change adds or changes
 (`ReporterOfChanges`). A watch does not report the disappearance of Events.
 
 Source: Kubernetes v1.34, kubelet/kuberuntime/kuberuntime_container.go, kuberuntime_manager.go (doBackOff),

@@ -126,7 +126,7 @@ def placed(store: ClusterWriter, request: Request, raw: dict[str, Any], warnings
     """Return the object in the request's namespace. Raises BadRequest if the object has another namespace or name."""
     given = raw.get("metadata") or {}
     if not isinstance(given, Mapping):
-        return raw  # the validation of the object reports the error
+        return raw  # validation reports this error later
     if not (request.namespace or request.name or given.get("ownerReferences")):
         return raw
     meta = dict(given)
@@ -161,7 +161,7 @@ def _drop_repeated(meta: dict[str, Any], owners: Sequence[Any], warnings: list[s
     repeated = []
     for owner in owners:
         if not isinstance(owner or {}, Mapping):
-            return  # the validation of the object reports the error
+            return  # validation reports this error later
         uid = str((owner or {}).get("uid"))
         if uid in kept:
             repeated.append(uid)

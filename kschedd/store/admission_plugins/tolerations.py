@@ -35,7 +35,7 @@ class _Covered:
     """
 
     def __init__(self) -> None:
-        # the longest time, its toleration, and the second-longest time
+        # for each place: the longest time, the toleration with this time, and the second-longest time
         self._longest: dict[_Place, tuple[float, Raw, float]] = {}
 
     def add(self, wide: Raw) -> None:

@@ -1,10 +1,10 @@
 """Cluster IPs and node ports of Services, allocated when a Service is created or changed.
 
 The lowest free value is allocated, so that repeated runs get the same values. The first part of each range is reserved
-for Services that specify their value, such as the cluster's DNS. Other Services get reserved values only if the rest of
-the range is exhausted.
-Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator, portallocator (calculateRangeOffset);
-kube-apiserver's --service-node-port-range.
+for Services that specify their value, such as the cluster's DNS. Services that do not specify a value get a value of
+the first part only if all other values of the range are in use. Source: Kubernetes v1.34,
+pkg/registry/core/service/storage/alloc.go, ipallocator, portallocator (calculateRangeOffset); kube-apiserver's
+--service-node-port-range.
 """
 
 import ipaddress

@@ -74,7 +74,7 @@ class JournalWriter:
         written = self._disk.status(head_path(self._path)) is not None
         with ours(self._file, "cannot be opened"):
             if not written:
-                # takes effect only before the first table is created
+                # only effective before the first table is created
                 self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")

@@ -128,7 +128,7 @@ def conditions_met(
 ) -> bool:
     """Return whether all match conditions are true.
 
-    Raises PolicyFailure if none is false, but some cannot be evaluated.
+    Raises PolicyFailure if no condition is false, but some conditions cannot be evaluated.
     """
     evaluation = composition.evaluation({**names, "namespaceObject": None}, CONDITIONS_BUDGET)
     outcomes = [evaluation.outcome(each) for _, each in conditions]

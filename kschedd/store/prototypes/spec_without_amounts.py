@@ -93,7 +93,7 @@ def without_amounts(spec: Raw) -> SpecWithoutAmounts | None:
 
 
 def _stated(resources: Any) -> Raw | None:
-    """Return requests and limits as stored; None if the resources do not meet the conditions of this module."""
+    """Return requests and limits as stored; None if the spec has no form without amounts because of these resources."""
     if type(resources) is not dict or not resources:
         return None
     stated: dict[str, dict[str, str]] = {}

@@ -68,7 +68,7 @@ def _evicted(pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
 
 
 def _reasons(state: str, pod: Raw | None, events: Sequence[Raw]) -> str:
-    """Return the messages in the pod's status about the state."""
+    """Return the messages in the pod's status that explain its state."""
     if state.endswith("evicted"):
         condition = _condition(pod, "DisruptionTarget")
         messages = [condition.get("reason"), condition.get("message")]

@@ -148,8 +148,8 @@ class NameBook:
     def counted(self, kinds: list[dict[str, Any]]) -> bool:
         """Apply the counts of unwatched kinds; return whether one of them has few enough objects to be watched again.
 
-        For watching again, the limit is half of the limit for unwatching, so that a kind does not alternate between the
-        two states.
+        A kind is watched again only below half of the limit, so that it does not alternate between watched and
+        unwatched.
         """
         counts = _counts_of(kinds)
         if any(counts.get(kind, 0) <= self._most_of(kind) // 2 for kind in self.unwatched):
