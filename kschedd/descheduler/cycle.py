@@ -3,6 +3,9 @@
 Source: sigs.k8s.io/descheduler, pkg/descheduler/descheduler.go (runProfiles).
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
 import attrs
 
 from kschedd.api.nodes import Node
@@ -29,6 +32,19 @@ from kschedd.descheduler.strategies.states import by_life_time, failed, restarti
 from kschedd.descheduler.strategies.utilization import high_utilization, low_utilization
 from kschedd.descheduler.strategies.violations import of_anti_affinity, of_node_affinity, of_taints
 from kschedd.errors import KscheddError
+
+_STRATEGIES: Final[Mapping[type[StrategyArgs], Callable[[str, Any, Evictor, Sequence[Node]], None]]] = {
+    LifeTimeArgs: by_life_time,
+    FailedPodsArgs: failed,
+    RestartsArgs: restarting,
+    TaintsArgs: of_taints,
+    AffinityStrategyArgs: of_node_affinity,
+    AntiAffinityArgs: of_anti_affinity,
+    DuplicatesArgs: duplicates,
+    SpreadArgs: spread,
+    LowUtilizationArgs: low_utilization,
+    HighUtilizationArgs: high_utilization,
+}
 
 
 @attrs.define(eq=False)
@@ -58,36 +74,12 @@ def run_cycle(policy: DeschedulerPolicy, cluster: DeschedulingCluster) -> int:
     evictors = [evictor_of(profile, cluster) for profile in policy.profiles]
     for profile, evictor in zip(policy.profiles, evictors, strict=True):
         for name, args in profile.deschedule:
-            _run(name, args, evictor, nodes)
+            _STRATEGIES[type(args)](name, args, evictor, nodes)
     for profile, evictor in zip(policy.profiles, evictors, strict=True):
         for name, args in profile.balance:
-            _run(name, args, evictor, nodes)
+            _STRATEGIES[type(args)](name, args, evictor, nodes)
     return len(nodes)
 
 
 def evictor_of(profile: DeschedulerProfile, cluster: DeschedulingCluster) -> Evictor:
     return Evictor(cluster, profile.name, profile.evictor)
-
-
-def _run(name: str, args: StrategyArgs, evictor: Evictor, nodes: list[Node]) -> None:
-    match args:
-        case LifeTimeArgs():
-            by_life_time(name, args, evictor, nodes)
-        case FailedPodsArgs():
-            failed(name, args, evictor, nodes)
-        case RestartsArgs():
-            restarting(name, args, evictor, nodes)
-        case TaintsArgs():
-            of_taints(name, args, evictor, nodes)
-        case AffinityStrategyArgs():
-            of_node_affinity(name, args, evictor, nodes)
-        case AntiAffinityArgs():
-            of_anti_affinity(name, args, evictor, nodes)
-        case DuplicatesArgs():
-            duplicates(name, args, evictor, nodes)
-        case SpreadArgs():
-            spread(name, args, evictor, nodes)
-        case LowUtilizationArgs():
-            low_utilization(name, args, evictor, nodes)
-        case HighUtilizationArgs():
-            high_utilization(name, args, evictor, nodes)

@@ -321,28 +321,21 @@ LINES = [
 ]
 
 
+#: Verbs that other tests use.
+ELSEWHERE = frozenset(
+    (
+        *("capacity", "compare", "deschedule", "diff", "edit", "fork diff", "nodes-needed", "record", "reject"),
+        *("reload", "replace"),
+    )
+)
+
+
 async def test_every_verb_is_understood_and_answered_as_documented(live: Typed) -> None:
     for line, words in LINES:
         assert await live(line) == 0, (line, live.err)
         assert words in live.out, line
     assert live.daemon.stop.is_set()
-    untried = (
-        {verb.name for verb in VERBS}
-        - live.used
-        - {
-            "capacity",
-            "compare",
-            "deschedule",
-            "diff",
-            "edit",
-            "fork diff",
-            "nodes-needed",
-            "record",
-            "reject",
-            "reload",
-            "replace",
-        }
-    )
+    untried = {verb.name for verb in VERBS} - live.used - ELSEWHERE
     assert untried == set()
 
 
