@@ -154,6 +154,12 @@ def prepare(
             if conditioned is not found.raw:
                 chosen[key] = DumpedObject(conditioned, found.place)
     in_order = sorted(chosen.values(), key=_version)
+    uids: set[str] = set()
+    for found in in_order:
+        if (uid := found.raw["metadata"]["uid"]) in uids:
+            why = "the UID of another object was replaced by a new UID; references to this object are lost"
+            assumptions.note(why, f"{found.raw['kind']} {_name(found.raw)}")
+        uids.add(uid)
 
     def on_refusal(raw: Raw, refusal: ApiError) -> None:
         faults.add(f"{places.get(id(raw), '')}: {raw['kind']} {_name(raw)} was left out: {refusal}")

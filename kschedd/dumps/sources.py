@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import attrs
 
 from kschedd.api.manifests import ManifestError, ManifestReading, read_bytes
+from kschedd.api.schemas.unmarshal_errors import json_kind
 from kschedd.api.text.json_text import without_lone_surrogates
 from kschedd.dumps import sktrace
 from kschedd.dumps.assumptions import Assumptions, LoadErrors
@@ -273,7 +274,8 @@ def _last_whole(data: Data) -> bytes | None:
 def _unfold(value: Any, place: str, sources: Sources, depth: int = 0) -> None:
     """Add the object or, if it is a list, its items."""
     if not isinstance(value, dict):
-        sources.faults.add(f"{place}: an object is a map with apiVersion and kind, not {type(value).__name__}")
+        given = "null" if value is None else f"a JSON {json_kind(value)}"
+        sources.faults.add(f"{place}: an object is a map with apiVersion and kind, not {given}")
         return
     kind, api_version = value.get("kind"), value.get("apiVersion")
     if not isinstance(kind, str) or not kind or not isinstance(api_version, str) or not api_version:

@@ -56,6 +56,19 @@ def test_objects_stay_what_they_are() -> None:
     assert simulation.applied.errors == []
 
 
+def test_an_object_with_the_uid_of_another_is_named() -> None:
+    first, second = node("n1", 10), pod("a", 20)
+    second["metadata"]["uid"] = first["metadata"]["uid"]
+    prepared = _prepared(first, second, complete=False)
+    assert [obj.name for obj in prepared.objects] == ["n1", "a"]
+    assert len({obj.uid for obj in prepared.objects}) == 2
+    [note] = [text for text in prepared.assumptions.texts() if "UID" in text]
+    assert note.startswith("the UID of another object was replaced by a new UID")
+    assert note.endswith(": Pod default/a")
+    unique = _prepared(first, pod("b", 30), complete=False)
+    assert [text for text in unique.assumptions.texts() if "UID" in text] == []
+
+
 def test_a_pod_keeps_its_ephemeral_containers() -> None:
     plain, debugged = pod("plain", 20, "n1"), pod("debugged", 30, "n1")
     debugged["spec"] |= {"ephemeralContainers": [{"name": "debugger", "image": "busybox"}]}
@@ -404,7 +417,7 @@ def test_of_many_errors_the_first_are_told_and_the_others_counted(tmp_path: Path
     source = tmp_path / "dump.json"
     source.write_text(json.dumps([1] * (MOST_KEPT + 1_234)))
     errors = read_dump([str(source)]).errors
-    assert errors[0] == f"{source}[0]: an object is a map with apiVersion and kind, not int"
+    assert errors[0] == f"{source}[0]: an object is a map with apiVersion and kind, not a JSON number"
     assert errors[MOST_KEPT:] == ["and 1,234 more errors"]
 
 
