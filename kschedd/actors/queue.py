@@ -222,7 +222,7 @@ class QueueActor:
             latest = self._next_leftover + (now / SECOND - self._next_leftover) // _LEFTOVER_S * _LEFTOVER_S
             self._next_leftover = latest + _LEFTOVER_S
             leftover = self.queue.next_leftover()
-            # pods that become due later wait for the next flush
+            # pods that become due after the latest flush wait for the next flush
             if leftover is not None and leftover <= latest * SECOND:
                 self.operations.step(FlushLeftover(), now)
         for message in messages:

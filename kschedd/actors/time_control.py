@@ -24,7 +24,7 @@ _BUSY_S = 0.001  # interval in seconds of the checks while threads are at work
 
 @attrs.define(eq=False)
 class NotVirtual(KscheddError, rpc_code="conflict"):
-    """The error if time is not virtual, so that it cannot be moved."""
+    """The time of the cluster is not virtual, so that it cannot be advanced on request."""
 
     speed: float
 

@@ -60,7 +60,7 @@ def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembe
         return Verdict(record, RecordOutcome.UNSUPPORTED, (str(lack),))
     except KscheddError as refusal:
         found = (f"refused: {refusal}",)
-    except Exception as bug:  # a bug that one record shows must not prevent the other records from running
+    except Exception as bug:  # a bug that appears in one record must not prevent the run of all other records
         found = (f"kschedd failed: {_where(bug)}",)
     return Verdict(record, RecordOutcome.FAILED if found else RecordOutcome.PASSED, found)
 

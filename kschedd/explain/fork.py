@@ -7,8 +7,8 @@ two share no mutable state.
 If the pod has a node, it is removed from the fork, so that counts and columns are as if it had never been there. The
 pod's volumes and claims remain bound and allocated.
 
-Plugins of the fork are new instances with the same arguments. The state that in-tree plugins assumed for pods being
-bound is forked. State inside an out-of-tree plugin is not copied.
+Plugins of the fork are new instances with the same arguments. The state that in-tree plugins have assumed for pods that
+are being bound is copied into the fork. State inside an out-of-tree plugin is not copied.
 """
 
 import attrs

@@ -185,7 +185,7 @@ class RemoteBindingActor:
             while await watch.wait():
                 watch.take()
             await trio.sleep(_ENDING_S)
-            while True:  # more tasks may start meanwhile
+            while True:  # repeat, because further tasks may have started
                 for begun in self._begun:
                     begun.cancel()
                 await trio.sleep(0.1)

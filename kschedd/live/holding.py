@@ -27,8 +27,8 @@ def as_held(
     """Return the objects in their stored form.
 
     `leave_out` is called with each object that cannot be stored and the reason, `tell` with a message for each dropped
-    field. `own` contains the schedulers whose pods this daemon schedules. For a pod that another scheduler left
-    pending, that scheduler's condition is stored for `explain`.
+    field. `own` contains the schedulers whose pods this daemon schedules. If another scheduler left the pod pending,
+    the condition from that scheduler is stored for `explain`.
     """
 
     def refuse(raw: Raw, refusal: ApiError) -> None:

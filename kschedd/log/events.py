@@ -128,7 +128,7 @@ class SeriesByEvent:
             self._series[key] = first, entry.at_s, count + 1, number, born
 
     def delete(self, events: Iterable[EventKey]) -> None:
-        """Delete the Events that a client names. If such an event occurs again, a new series begins.
+        """Delete the Events that a client names. If a deleted event occurs again, a new series begins.
 
         A deleted Event of a kubelet appears again when its count changes.
         """

@@ -91,10 +91,11 @@ class QueuedGroup(QueuedPod):
 class Move:
     """One move between sub-queues, an entry of the log.
 
-    `event` is upstream's label of the cause (`NodeAdd`, `ScheduleAttemptFailure`, `BackoffComplete`). `plugin` is the
-    gating plugin, or the plugin whose queueing hint returned Queue ("" if no hint was needed). `seen` is the event for
-    which this hint was called, if it occurred while the pod was in flight. `entity` is the type (pod or PodGroup) of
-    the entry that enters the queue; "" if none enters. If several pods of a PodGroup move, only one move has the type.
+    `event` is kube-scheduler's label for the cause of the move (`NodeAdd`, `ScheduleAttemptFailure`,
+    `BackoffComplete`). `plugin` is the gating plugin, or the plugin whose queueing hint returned Queue ("" if no hint
+    was needed). `seen` is the event for which this hint was called, if it occurred while the pod was in flight.
+    `entity` is the type (pod or PodGroup) of the entry that enters the queue; "" if none enters. If several pods of a
+    PodGroup move, only one move has the type.
     """
 
     when: int

@@ -196,7 +196,10 @@ class Simulation(Engine):
         self.applied.errors.append(f"trace: {refusal}")
 
     def finish(self, until_s: float | None = None) -> bool:
-        """Advance to this time (None: until the cluster is idle). Returns whether the cluster is idle."""
+        """Advance virtual time to the given time (None: until the cluster is idle).
+
+        Returns whether the cluster is idle.
+        """
         if until_s is None:
             return self.run_to_rest(LONGEST_REST_S, cron_jobs=True)
         self.advance(self.start_s + until_s)

@@ -101,8 +101,8 @@ def entries_of_new(new: Raw, write: FieldWrite) -> list[dict[str, Any]]:
 def new_pod_entries(managing: Managing, meta: Raw, stated_spec: Raw | None, node_name: str) -> list[Any]:
     """Return the managedFields of a new pod.
 
-    The result is a note, unless an apply has computed managedFields, or a note cannot express admission's changes to
-    the spec. In the latter case, `stated_spec` is the spec before admission.
+    The result is a note (`noted`), unless an apply has computed managedFields or admission made changes that a note
+    cannot express. In the latter case, `stated_spec` is the spec before admission.
     """
     if managing.entries is not None:
         return managing.entries

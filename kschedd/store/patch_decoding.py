@@ -5,8 +5,8 @@ strategic merge patch is applied to a map; the map is converted to the object's 
 names. Errors are reported for the field `patch`, and quote the decoded value: the whole patched object, or the
 strategic patch.
 
-JSON patches and merge patches leave parts that they do not visit unparsed. In the quoted object, therefore, only the
-visited maps are sorted; other maps have their fields in the order of their types.
+JSON patches and merge patches leave parts that they do not visit unparsed. In the quoted object, only the visited maps
+are sorted; all other maps have their fields in the order of their types.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go (jsonPatcher, strategicPatchObject),
 apimachinery/pkg/runtime/serializer/json; github.com/evanphx/json-patch v4 (lazyNode).

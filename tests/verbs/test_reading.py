@@ -106,7 +106,7 @@ def test_sorted_by_a_field(typed) -> None:
         pytest.param("get pods -o jsonpath={.a", 2, '"}" is missing', id="jsonpath-unfinished"),
         pytest.param("get pods --namespce x", 2, 'did you mean "--namespace"', id="flag-misspelt"),
         pytest.param("get pod/web-0 web-1", 2, "cannot be mixed with other forms", id="slash-and-plain"),
-        pytest.param("get pod web-0 -l a=b", 2, "a name excludes selectors", id="name-and-selector"),
+        pytest.param("get pod web-0 -l a=b", 2, "a name cannot be combined with selectors", id="name-and-selector"),
         pytest.param("get pods,nodes -w", 2, "only one kind", id="watch-two-kinds"),
         pytest.param("get pod web-2 -w", 1, 'did you mean "web-1" or "web-0"?', id="watch-of-a-name-misspelt"),
         pytest.param("get ''", 2, "a kind or name is empty", id="empty-kind"),

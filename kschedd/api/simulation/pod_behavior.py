@@ -79,7 +79,7 @@ class PodBehavior:
             return self.finish_jobs_s if controller.get("kind") == "Job" else None
         if spec.raw.get("restartPolicy") not in ("Never", "OnFailure"):
             return None
-        # hooks and tests of a chart and the pods of `kubectl run -i` complete like the pods of Jobs
+        # like the pods of Jobs, hooks and tests of a chart and the pods of `kubectl run -i` complete
         if _HELM_HOOK in (meta.get("annotations") or _NOTHING) or _reads_input_once(spec):
             return self.finish_jobs_s
         return self.finish_pods_s

@@ -150,7 +150,7 @@ class Document:
     def forget_lines(self) -> None:
         """Free the nodes that were parsed to find lines, in portions, because freeing a large tree blocks all threads.
 
-        A later request for a line parses them again.
+        A later request for a line parses the nodes again.
         """
         self.__dict__.pop("_entries", None)
         within = [self.__dict__.pop("_root", None)]

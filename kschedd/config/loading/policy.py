@@ -181,7 +181,7 @@ def _scores(fields: ConfigFields, args: _Args) -> dict[str, tuple[int, bool, str
         name = RENAMED_PRIORITIES.get(given, given)
         argument = inner.mapping("argument")
         if argument is not None:
-            if name not in PRIORITIES:  # a priority that has an argument may have any name
+            if name not in PRIORITIES:  # the name of a priority with an argument is arbitrary
                 name = _priority_argument(argument, weight, args) or name
         elif given in GONE or name == EQUAL:
             why = f"has no effect: {GONE.get(given, 'it is the same for each node')}"

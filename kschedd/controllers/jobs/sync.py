@@ -63,7 +63,7 @@ class End:
 class JobSync:
     """The result of a sync. Times are in seconds."""
 
-    listed: dict[str, Any] | None = None  # first status to write; None if unchanged
+    listed: dict[str, Any] | None = None  # status to write first; None if the status is unchanged
     flushed: dict[str, Any] | None = None  # status after the finalizers are removed; None if unchanged
     create: list[dict[str, Any]] = attrs.field(factory=list)
     delete: list[Pod] = attrs.field(factory=list)

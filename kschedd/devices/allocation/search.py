@@ -4,7 +4,7 @@ Each step takes the first candidate that is free, selected and allowed by the co
 fails, the step takes the next candidate. The subrequests of a prioritized list are tried in order. The result equals
 that of an exhaustive search, but failed states are stored and not searched again. Whether the remaining search succeeds
 depends only on the devices taken so far and the present values of the constraints. Steps are counted and limited to
-`most_steps`. Upstream has a timeout instead, which would make two runs differ.
+`most_steps`. kube-scheduler has a timeout instead of a limit of steps; with a timeout, two runs could differ.
 
 Candidates that every search rejects (`known_candidates`) are skipped, and so are candidates with a different value of
 an attribute that must match. The steps of skipped dead ends are counted as if they had been taken.

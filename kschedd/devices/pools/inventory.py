@@ -85,8 +85,8 @@ class Device:
     id: DeviceId
     raw: Raw
     slice: "Slice"
-    # Cached result of each selector: True, False or the failure. `kschedd.devices.selection` fills this
-    # cache.
+    # Cached result of each selector: True, False or the failure. cached verdicts of CEL selectors, which
+    # `kschedd.devices.selection` stores
     verdicts: dict[str, Any] = attrs.field(factory=dict)
     view: list[Any] = attrs.field(factory=list)  # cached CEL input for this device: at most one element
 

@@ -39,7 +39,10 @@ class UnplacedPod:
 
 @attrs.frozen
 class CauseOfSome:
-    """Pods with a common cause, or workloads for which no pods could be created. The first pod has the remedy."""
+    """Pods with a common cause, or workloads for which no pods could be created.
+
+    The remedy is shown for the first pod.
+    """
 
     those: Sequence[UnplacedPod]
 

@@ -104,7 +104,7 @@ class Ranking:
             began = calls.start() if calls.sampling.plugins else None
             try:
                 status = plugin.pre_score(state, pod, self.cluster, rows)
-            except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
+            except Exception as fault:  # an exception of a plugin must end the attempt and not the daemon
                 status = error(fault_text(fault))
             if status is None and began is None:
                 calls.evaluations += 1
@@ -207,7 +207,7 @@ class Ranking:
                 normal = score.extensions.normalize(state, pod, raw)
                 if began is not None:
                     calls.ended(began)
-            except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
+            except Exception as fault:  # an exception of a plugin must end the attempt and not the daemon
                 if score.in_tree:
                     raise
                 calls.ended(began, points.ERROR)
@@ -288,7 +288,7 @@ def _score_shard(
         for row in rows:
             try:
                 result = score.per_node.score(state, pod, NodeInfo(table, row))
-            except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
+            except Exception as fault:  # an exception of a plugin must end the attempt and not the daemon
                 return [_score_failure(score, fault_text(fault))]
             if isinstance(result, Status):
                 return [_score_failure(score, result.message)]

@@ -276,7 +276,7 @@ class Debugger:
         self.stop = stop
         self._forget_until()
         self.stops += 1
-        self._run = Run.ATTEMPTS  # no attempt may begin until the client continues
+        self._run = Run.ATTEMPTS  # the debugger allows no attempt until the client continues
         self._attempts_left, self._why = 0, stop.why
         self._changed()
 

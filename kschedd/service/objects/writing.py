@@ -323,7 +323,7 @@ def _read(manifests: Any, source: str, given_up: GivenUp | None = None) -> tuple
 
 def _fill_in(outcome: ApplyOutcome, parsed: Parsed, portions: list[Sequence[Wanted]], given_up: GivenUp) -> None:
     outcome.tell()
-    portions.clear()  # the parts contain the objects of `parsed`
+    portions.clear()  # free memory, because the parts contain the objects in `parsed`
     parsed.free()
 
 

@@ -60,7 +60,7 @@ class Hook:
     configuration: str
     raw: Raw
     matched: ReviewedResource
-    place: int  # among the webhooks of all configurations
+    place: int  # position among the webhooks of all configurations
 
     @property
     def name(self) -> str:

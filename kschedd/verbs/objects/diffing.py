@@ -1,6 +1,6 @@
 """diff: the changes that `apply` would make, as a unified diff; fork diff: the changes in a fork since its creation.
 
-The exit status is kubectl's: 0 no changes, 1 changes, 2 an error.
+The exit status is the same as in kubectl: 0 no changes, 1 changes, 2 an error.
 """
 
 import argparse

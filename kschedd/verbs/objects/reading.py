@@ -109,7 +109,7 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
     watching = options.watch or options.watch_only
     named = any(target.name for target in targets)
     if named and (options.selector or options.field_selector):
-        raise UsageError("a name excludes selectors")
+        raise UsageError("a name cannot be combined with selectors")
     if named and options.all_namespaces and any(target.kind.namespaced for target in targets):
         raise UsageError("a name excludes --all-namespaces; give the namespace with -n")
     if watching and len(targets) > 1:
@@ -385,7 +385,7 @@ def describe(session: VerbSession, options: argparse.Namespace) -> int:
     namespace = namespace_of(session, options)
     targets = targets_of(session, options.what)
     if options.selector and any(target.name for target in targets):
-        raise UsageError("a name excludes selectors")
+        raise UsageError("a name cannot be combined with selectors")
     options.field_selector, options.ignore_not_found = None, False
     groups, failed = _fetch(session, targets, options, namespace)
     from kschedd.printing.describing.object import describe as described
