@@ -244,7 +244,7 @@ def _number(text: str, names: Mapping[str, int] | None = None) -> int:
     sign = text[0] if text[:1] in ("+", "-") else ""
     digits = text.removeprefix(sign)
     wrong = "" if digits.isascii() and digits.isdigit() else "invalid syntax"
-    digits = digits.lstrip("0") or "0"  # Python parses at most 4,300 digits
+    digits = digits.lstrip("0") or "0"  # remove leading zeros, because Python parses at most 4,300 digits
     if not wrong and (len(digits) > len(str(_MOST)) or int(digits) > _MOST):
         wrong = "value out of range"
     if wrong:

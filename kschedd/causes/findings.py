@@ -1,7 +1,7 @@
 """The results of a search for causes: a cause, and options. Each option is a change that a person might choose.
 
 An option changes the workload's own manifest, or carries out other steps. Options of several causes may be carried out
-together. The functions of this module change no cluster: `remedies` turns options into commands and tries them.
+together. The functions of this module do not change the cluster: `remedies` turns options into commands and tries them.
 """
 
 from collections.abc import Callable, Sequence

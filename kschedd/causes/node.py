@@ -200,7 +200,7 @@ def _one_more(node: Node, workload: ExaminedWorkload, moving: Sequence[Pod]) -> 
 def _replaced_elsewhere(node: Node, workload: ExaminedWorkload, moving: Sequence[Pod]) -> list[RemedyOption]:
     """Return the option to create replicas on other nodes.
 
-    The controller then deletes the node's pods without evictions.
+    When the replicas exist, the controller deletes the node's pods without evictions.
     """
     if workload.kind not in ("Deployment", "ReplicaSet"):
         return []

@@ -1,8 +1,8 @@
 """The field manager: the managedFields of an object after a write, and the result of an apply.
 
-Objects are passed in their stored form. An object without entries has no field managers. An update leaves it without
-field managers; the first apply assigns all existing fields to `before-first-apply`. No field manager owns the fields
-that a strategy resets (see `kept`), because a write cannot change them.
+Objects are passed in their stored form. An object without entries has no field managers. If an object has no entries,
+an update adds none; the first apply assigns all existing fields to `before-first-apply`. No field manager owns the
+fields that a strategy resets (see `kept`), because a write cannot change them.
 
 Only `kubectl` takes over, without `force`, the fields that its client-side apply wrote according to the annotation.
 An apply that takes over these fields also updates the annotation.

@@ -7,10 +7,10 @@ A message is a MessagePack array (the public specification, github.com/msgpack-r
     notification  [2, method, params]
 
 `Connection` is one side of a byte stream. There are two kinds of fault. If the bytes are not MessagePack, exceed a
-limit, or are not such an array, the start of the next message is unknown. If the start of the next message is unknown,
-the fault is fatal: the connection reads no more bytes. If only one message is invalid (its parameters are not an array,
-it is nested too deeply, or a request has a string that is not UTF-8 or an invalid map key), the fault contains its
-msgid, if it has one, and the next messages are read as usual.
+limit, or are not the array of a message, the start of the next message is unknown. If the start of the next message is
+unknown, the fault is fatal: the connection reads no more bytes. If only one message is invalid (its parameters are not
+an array, it is nested too deeply, or a request has a string that is not UTF-8 or an invalid map key), the fault
+contains its msgid, if it has one, and the next messages are read as usual.
 
 `receive` returns events for any input, and raises no exception. Extension types, and map keys that are not strings, are
 also faults.

@@ -93,8 +93,8 @@ class Cluster(ClusterHandle):
       from 0 to 100, are multiplied by its weight.
     * `feature_gates`: True or False, for each feature gate of kube-scheduler by name.
     * `plugin_limit`: the time limit for each call of a plugin; calls then run in a thread. With None, plugins are
-      called in the caller's thread, so that `breakpoint()` and Ctrl-C work. After you have interrupted such a call, do
-      not use the cluster any longer.
+      called in the caller's thread, so that `breakpoint()` and Ctrl-C work. After you have interrupted a call of a
+      plugin, do not use the cluster any longer.
     * `controllers`: False omits controllers and kubelets.
     * `time`: the start of virtual time, in seconds since the epoch; None uses 2025-01-01.
 

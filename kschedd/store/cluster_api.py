@@ -365,7 +365,7 @@ class PendingAnswer(Protocol[T_co]):
     """The pending result of a request that has been sent."""
 
     async def value(self) -> T_co:
-        """Wait for the result, once. Raises the request's error."""
+        """Wait for the result, once. Raises the error with which the request failed."""
 
 
 class ClusterApi(Protocol):

@@ -86,7 +86,7 @@ class Shell:
         self._out, self._err = sys.stdout, sys.stderr  # the real streams, before patch_stdout replaces them
         self._look = style_of(self._out, os.environ)
         self._book = NameBook()
-        self._named = trio.Event()  # completion data is available
+        self._named = trio.Event()  # event that is set when completion data is available
         self._keeper = NameKeeper(self._book, self._named.set)
         self._bar = StatusBar()
         self._kept_back: list[str] | None = None  # notices to print later, while the dashboard is shown; otherwise None

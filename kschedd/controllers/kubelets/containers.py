@@ -116,7 +116,8 @@ class ContainerRun:
     def _fail_to_pull(self, now: float) -> None:
         """Report the failed pull, and after a while the back-off.
 
-        A kubelet reports both again at each later attempt. The back-off stays here, so that the pod is at rest.
+        A kubelet reports both again at each later attempt. A simulated kubelet stays in the back-off, so that the pod
+        needs no further work.
         """
         if self.tried_at is None:
             self.tried_at = now

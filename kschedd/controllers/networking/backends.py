@@ -65,7 +65,7 @@ class PodParts:
 
     Without sharing, each version of the objects of each Service would contain copies for all its pods. Owns a map of
     the parts by UID of the pod; an entry ends when no Service selects the pod, and is replaced when the facts change.
-    Copies of the controller share the parts, which depend only on the facts.
+    Copies of the controller share the parts, because a part depends only on the facts about its pod.
     """
 
     def __init__(self) -> None:

@@ -44,7 +44,7 @@ class Pool:
 class DeviceCandidates:
     """Some pools, with their devices in the order of the search.
 
-    The pools include those that make the search fail.
+    The pools include pools whose faults make the search fail.
     """
 
     pools: tuple[Pool, ...]
@@ -137,7 +137,8 @@ def _for_every_node(one: Slice, rules: DeviceRules) -> bool:
 def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey, Pool]:
     """Return the incomplete and invalid pools with counters, for a node that can use none of their devices.
 
-    Their counters are read for such nodes as well, so these pools matter if all pools must be valid.
+    The counters of these pools are read for nodes that cannot use the pools as well, so a fault in them matters if all
+    pools must be valid.
     """
     known: dict[PoolKey, Pool] | None = inventory.cache.get(rules)
     if known is None:

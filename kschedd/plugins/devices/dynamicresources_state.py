@@ -50,7 +50,7 @@ class DeviceAttempt:
     allocator: Allocator | None = None
     open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     extended: ExtendedResourceClaim | None = None
-    # by the pod's extended resources that a DeviceClass provides on the node
+    # requests of a node, by the pod's extended resources that a DeviceClass provides on the node
     requests_by_need: dict[tuple[str, ...], NodeRequests] = attrs.field(factory=dict, repr=False)
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
     requested: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node

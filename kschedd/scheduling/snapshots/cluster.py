@@ -1,7 +1,7 @@
 """A snapshot of a whole cluster: its store, scheduler, queue and controllers. An `Engine` continues from the snapshot.
 
 In a daemon, actors create the parts one after the other, in the order of the fields. Each part may
-therefore be slightly newer than the previous part, but never older. The engine reconciles the parts.
+therefore be slightly newer than the previous part, but never older. The engine reconciles the parts of the snapshot.
 """
 
 from collections.abc import Sequence

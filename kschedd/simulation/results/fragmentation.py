@@ -35,7 +35,7 @@ class TargetSet:
 
     _weights: Counter[Any] = attrs.field(factory=Counter)
     _specs: dict[Any, PodSpec] = attrs.field(factory=dict)
-    # by identity of the spec; the value keeps the spec in memory
+    # keys by identity of the spec; the value refers to the spec, so that its identity is not reused
     _keys: dict[int, tuple[PodSpec, Any]] = attrs.field(factory=dict)
 
     @classmethod

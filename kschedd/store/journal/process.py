@@ -16,9 +16,9 @@ array:
     ["done", version, tail, head_flushed, return value of the call]
     ["failed", file, why]   ["damaged", file, why, good version or nil]
 
-A partial batch is not answered. Signals that end a daemon do not end the journal process. The process ends when the
-pipe is closed, after its current command. Until then the process holds the inherited lock of the state directory. A new
-daemon therefore starts only after the old journal process has completed its writes.
+If only a part of a batch has arrived, the process sends no answer. Signals that end a daemon do not end the journal
+process. The process ends when the pipe is closed, after its current command. Until then the process holds the inherited
+lock of the state directory. A new daemon therefore starts only after the old journal process has completed its writes.
 """
 
 import os
