@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
 import attrs
+import structlog
 import trio
 
 from kschedd.actors.cluster import LiveCluster
@@ -30,6 +31,8 @@ from kschedd.explain.past import Past
 from kschedd.live.answers import AgreementAnswer, OtherPlacement, PluginCount
 from kschedd.store.errors import Gone
 from kschedd.store.objects.log import ADDED, MODIFIED, WatchEvent
+
+log = structlog.get_logger("kschedd.mirror")
 
 RACE_S: Final = 2.0  # maximum delay in seconds with which the other scheduler observes changes
 _NEW_S: Final = 60.0  # maximum age in seconds of a new pod whose first received state already has a node
@@ -114,7 +117,11 @@ class AgreementActor:
         with judging:
             async for binding in judging:
                 begun = time.monotonic()
-                await self.judge(binding)
+                try:
+                    await self.judge(binding)
+                except Exception as fault:  # a pod that cannot be explained must not end the mirror
+                    self._not_evaluated += 1
+                    log.warning("not_evaluated", pod=binding.pod.key, why=f"{type(fault).__name__}: {fault}")
                 await trio.sleep(_IDLE * (time.monotonic() - begun))
 
     async def judge(self, binding: ObservedBinding) -> None:

@@ -88,7 +88,7 @@ class AgreementAnswer:
     since_s: Annotated[float, "start of the comparison, in seconds since the epoch"]
     bound: Annotated[int, "number of pods that were bound since then"]
     of_others: Annotated[int, "pods whose schedulerName has no profile here"]
-    not_evaluated: Annotated[int, "pods that were bound faster than they can be evaluated"]
+    not_evaluated: Annotated[int, "pods that were bound faster than they can be evaluated, or cannot be evaluated"]
     results: Annotated[Mapping[str, Annotated[int, "pods"]], "evaluated pods by result; equal: the node is among ours"]
     plugins: Annotated[list[PluginCount], "differences by plugin, the most frequent first"]
     latest: Annotated[list[OtherPlacement], "the latest differences, at most 100, the oldest first"]

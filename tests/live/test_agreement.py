@@ -213,3 +213,23 @@ async def received(cluster: LiveCluster, name: str) -> Pod:
 
 async def judged_pods(actor: AgreementActor, count: int) -> bool:
     return sum(actor.describe().results.values()) == count
+
+
+async def test_a_pod_that_cannot_be_explained_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(fork: object) -> Explanation:
+        raise ValueError("an unreadable pod")
+
+    monkeypatch.setattr("kschedd.live.agreement.finish", fail)
+    async with origin() as real, mirror_of(tmp_path, real) as (cluster, _), trio.open_nursery() as nursery:
+        actor = AgreementActor(cluster)
+        nursery.start_soon(actor.run)
+        await trio.testing.wait_all_tasks_blocked()
+        for count, name in enumerate(("one", "two"), 1):
+            await real.cluster.store.create(pod(name))
+            await until(lambda count=count: not_evaluated(actor, count))  # type: ignore[misc]
+        assert (actor.describe().bound, actor.describe().results) == (2, {})
+        nursery.cancel_scope.cancel()
+
+
+async def not_evaluated(actor: AgreementActor, count: int) -> bool:
+    return actor.describe().not_evaluated == count
