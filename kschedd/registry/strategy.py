@@ -61,14 +61,22 @@ class KindStrategy:
     # second argument is the old object, or None.
     drop: Callable[[Raw, Old | None, frozenset[str]], None] | None = None
     drop_status: Callable[[Raw, Old, frozenset[str]], None] | None = None
+    # sets defaults of enabled features, but not in objects of a dump or of a mirrored cluster; the second argument is
+    # the old object, or None
+    default: Callable[[Raw, Old | None, frozenset[str]], None] | None = None
 
 
 def strategy_of(kind: str) -> KindStrategy:
     return _BY_KIND.get(kind, _PLAIN if kind in BY_NAME else _CUSTOM)
 
 
-def prepare_create(kind: str, raw: Raw, at: str, features: frozenset[str] = NO_FEATURES) -> Raw:
-    """Return the object to create; `at` is the current time, and `features` are the enabled features."""
+def prepare_create(
+    kind: str, raw: Raw, at: str, features: frozenset[str] = NO_FEATURES, *, restore: bool = False
+) -> Raw:
+    """Return the object to create; `at` is the current time, and `features` are the enabled features.
+
+    With `restore`, the object is from another cluster.
+    """
     strategy = strategy_of(kind)
     new = dict(raw)
     if strategy.status and not strategy.created_with_status:
@@ -77,6 +85,8 @@ def prepare_create(kind: str, raw: Raw, at: str, features: frozenset[str] = NO_F
         new["metadata"] = {**(new.get("metadata") or {}), "generation": 1}
     if strategy.drop is not None:
         strategy.drop(new, None, features)
+    if strategy.default is not None and not restore:
+        strategy.default(new, None, features)
     if strategy.on_create is not None:
         strategy.on_create(new, at)
     if strategy.on_write is not None:
@@ -95,6 +105,8 @@ def prepare_update(kind: str, raw: Raw, old: Old, at: str, features: frozenset[s
         _keep(new, old, "status")
     if strategy.drop is not None:
         strategy.drop(new, old, features)
+    if strategy.default is not None:
+        strategy.default(new, old, features)
     if strategy.on_update is not None:
         strategy.on_update(new, old)
     if strategy.on_write is not None:
@@ -329,20 +341,34 @@ def _drop_from_template(new: Raw, old: Old | None, features: frozenset[str]) -> 
         new["spec"] = {**new["spec"], "template": {**template, "spec": kept}}
 
 
-def _stateful_set(new: Raw, old: Old | None, features: frozenset[str]) -> None:
-    """Drop the fields of disabled features; set the default of MaxUnavailableStatefulSet or drop its field."""
+def _drop_from_stateful_set(new: Raw, old: Old | None, features: frozenset[str]) -> None:
+    """Drop the fields of disabled features, among them that of MaxUnavailableStatefulSet."""
     _drop_from_template(new, old, features)
-    strategy = (new.get("spec") or {}).get("updateStrategy") or {}
-    rolling = strategy.get("rollingUpdate")
-    if rolling is None:
-        return
     before = ((((old or {}).get("spec") or {}).get("updateStrategy")) or {}).get("rollingUpdate") or {}
+    rolling = _rolling_update(new)
+    if rolling and "stateful_sets_replace_several" not in features and "maxUnavailable" not in before:
+        _set_rolling_update(new, {name: value for name, value in rolling.items() if name != "maxUnavailable"})
+
+
+def _default_stateful_set(new: Raw, old: Old | None, features: frozenset[str]) -> None:
+    """Set the default of MaxUnavailableStatefulSet, unless the update strategy stays as it was in a dump."""
+    rolling = _rolling_update(new)
+    if rolling is None or (old is not None and rolling == _rolling_update(old)):
+        return
     if "stateful_sets_replace_several" in features:
-        rolling = {"maxUnavailable": 1, **rolling}
-    elif "maxUnavailable" not in before:
-        rolling = {name: value for name, value in rolling.items() if name != "maxUnavailable"}
-    if rolling != strategy["rollingUpdate"]:
-        new["spec"] = {**new["spec"], "updateStrategy": {**strategy, "rollingUpdate": rolling}}
+        _set_rolling_update(new, {"maxUnavailable": 1, **rolling})
+
+
+def _rolling_update(stateful_set: Old) -> Old | None:
+    strategy = (stateful_set.get("spec") or {}).get("updateStrategy") or {}
+    rolling: Old | None = strategy.get("rollingUpdate")
+    return rolling
+
+
+def _set_rolling_update(stateful_set: Raw, rolling: Old) -> None:
+    if rolling != _rolling_update(stateful_set):
+        spec = stateful_set["spec"]
+        stateful_set["spec"] = {**spec, "updateStrategy": {**spec["updateStrategy"], "rollingUpdate": rolling}}
 
 
 def _create_daemon_set(new: Raw, at: str) -> None:
@@ -462,7 +488,7 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "ReplicationController": _WORKLOAD,
     "ReplicaSet": attrs.evolve(_WORKLOAD, drop_status=drop_terminating_replicas),
     "Deployment": attrs.evolve(_WORKLOAD, status_keeps=("labels",), drop_status=drop_terminating_replicas),
-    "StatefulSet": attrs.evolve(_WORKLOAD, drop=_stateful_set),
+    "StatefulSet": attrs.evolve(_WORKLOAD, drop=_drop_from_stateful_set, default=_default_stateful_set),
     "DaemonSet": attrs.evolve(
         _WORKLOAD, on_create=_create_daemon_set, on_update=_update_daemon_set, on_status=_daemon_set_status
     ),

@@ -178,7 +178,7 @@ class Creation:
             if self._admission.mutates and not restore:
                 admitted = self._mutated(attributes, admitted, dry_run)
             self._admission.check_escalation(attributes, admitted, None)
-            prepared = prepare_create(kind, admitted, stamp(cluster.now), cluster.features)
+            prepared = prepare_create(kind, admitted, stamp(cluster.now), cluster.features, restore=restore)
             if kind == "CertificateSigningRequest" and not restore:
                 prepared["spec"] = self._requested(prepared.get("spec") or {})
             if restore and defaulted.get("status"):
