@@ -22,9 +22,6 @@ from kschedd.pools.autoscaler.groups import AutoscaledGroup
 _GPU_UNFITNESS: Final = 1000.0  # makes GPU nodes unattractive for pods that need no GPU
 _NEW_GROUP_FACTOR: Final = 2.0
 _DAMPING_NODES: Final = 15.0
-# largest cluster size and the cores of the node that is preferred up to this size
-_PREFERRED_CORES: Final = ((2, 1), (6, 2), (20, 4), (60, 8), (200, 16))
-_MOST_CORES: Final = 32
 
 
 @attrs.frozen(eq=False)
@@ -97,11 +94,6 @@ class PriorityExpander:
             priority for priority, patterns in self.patterns.items() if any(each.search(name) for each in patterns)
         ]
         return max(found, default=None)
-
-
-def preferred_cores(node_count: int) -> int:
-    """Return the number of cores of the node that suits a cluster of this size."""
-    return next((cores for most, cores in _PREFERRED_CORES if node_count <= most), _MOST_CORES)
 
 
 @attrs.frozen(eq=False)

@@ -144,15 +144,6 @@ def place_evicted(trials: PlacementTrials, evicted: Iterable[Pod], replicas: Map
     return place_all(trials, missing, lambda name: True)
 
 
-def unneeded_limit(unneeded: int, parallelism: int, unneeded_time_s: float, interval_s: float) -> int:
-    """Return the number of removable nodes beyond which a simulation ends.
-
-    `unneeded` is the number of nodes found in the last loop, `interval_s` the shortest time between two loops.
-    """
-    loops = int(max(unneeded_time_s, interval_s) / interval_s) if interval_s > 0 else 1
-    return min(unneeded + 2 * parallelism, parallelism * loops + parallelism)
-
-
 # -- unneeded nodes -------------------------------------------------------------------------------------------------
 
 
