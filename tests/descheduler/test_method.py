@@ -45,6 +45,14 @@ def test_a_cycle_evicts_as_far_as_the_budget_allows(cluster: ScenarioCluster) ->
     assert len(set(ages)) == 2, "one pod is new"
 
 
+def test_a_limit_of_the_policy_is_no_refusal(cluster: ScenarioCluster, tmp_path: Path) -> None:
+    cluster.do("delete pdb web", "")
+    (tmp_path / "one.yaml").write_text(POLICY.replace("{EVICTOR}", "{}") + "maxNoOfPodsToEvictTotal: 1\n")
+    done = cluster.execute("deschedule -f one.yaml", "")
+    assert (done.status, done.text.count(" evicted from n")) == (0, 2)
+    assert "maxNoOfPodsToEvictTotal is reached" in done.text
+
+
 def test_the_next_run_is_part_of_a_plan(cluster: ScenarioCluster) -> None:
     plan = cluster.do("plan deschedule -f policy.yaml", "")
     assert "pods: 1 moved" in plan

@@ -17,6 +17,7 @@ _MEANING: Final = {
     "namespace limit": "maxNoOfPodsToEvictPerNamespace is reached",
     "total limit": "maxNoOfPodsToEvictTotal is reached",
 }
+_BY_POLICY: Final = frozenset(("not found", "node limit", "namespace limit", "total limit"))  # as the user wants
 
 
 def _words(words: VerbParser) -> None:
@@ -28,7 +29,7 @@ def _words(words: VerbParser) -> None:
 @verb(
     "deschedule",
     "Evict the pods that a descheduler policy selects, once. `plan deschedule -f FILE` shows where the pods would be "
-    "placed again. Exit status: 0 all are evicted, 1 some evictions are refused.",
+    "placed again. Exit status: 0 evicted as far as the policy allows, 1 some evictions are refused.",
     _words,
     examples=("deschedule -f policy.yaml", "deschedule -f policy.yaml --dry-run"),
     failed=_FAILED,
@@ -47,7 +48,7 @@ def deschedule(session: VerbSession, options: argparse.Namespace) -> int:
         for each in found["refused"]:
             why = _MEANING.get(each["why"], each["why"])
             session.warn(f"pod/{_named(each)} not evicted from {each['node']} ({_by(each)}): {why}")
-    return _REFUSED if found["refused"] else 0
+    return 0 if _BY_POLICY.issuperset(each["why"] for each in found["refused"]) else _REFUSED
 
 
 def _text(found: dict[str, Any], done: str) -> str:
