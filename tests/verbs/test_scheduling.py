@@ -233,9 +233,16 @@ def test_others_do_not(line: str, typed, daemon) -> None:
     assert typed.err == ""
 
 
-def test_explain_says_of_a_pod_without_an_attempt_that_it_has_none(typed, daemon) -> None:
+def test_the_place_of_a_breakpoint_follows_at(typed, daemon) -> None:
+    daemon.paused = {**PAUSED, "pod": "default/web-1", "point": "filter", "plugin": "NodeName"}
+    assert typed("queue") == 0
+    assert typed.err.startswith("Scheduling is paused at default/web-1 before filter NodeName; `kschedd resume`")
+
+
+@pytest.mark.parametrize("entry", [{"attempts": 0}, {"attempts": 1, "place": "in_flight"}])
+def test_explain_says_of_a_pod_without_an_attempt_that_it_has_none(entry, typed, daemon) -> None:
     requests = daemon.queue_pod
-    daemon.queue_pod = lambda pod: {**requests(pod), "attempts": 0}
+    daemon.queue_pod = lambda pod: {**requests(pod), **entry}
     assert typed("explain web-1") == 0
     assert typed.out.startswith("default/web-1 has not been attempted yet; this is the result of an attempt now.\n\n")
     assert "default/web-1 would be scheduled to node-b, with 60 points" in typed.out

@@ -10,5 +10,6 @@ def note_if_paused(session: VerbSession) -> bool:
     if not stopped:
         return False
     program = session.program or "kschedd "
-    session.hint(f"Scheduling is paused {place_text(stopped)}; `{program}resume` continues it.")
+    at = "at " if stopped.get("point") or stopped.get("outcome") else ""  # otherwise, the place begins with "before"
+    session.hint(f"Scheduling is paused {at}{place_text(stopped)}; `{program}resume` continues it.")
     return True

@@ -161,9 +161,12 @@ def _never_attempted(session: VerbSession, answer: Mapping[str, Any]) -> bool:
     if not isinstance(pod, str) or answer.get("node") or answer.get("attempt") or not answer.get("chosen"):
         return False
     try:
-        return not session.daemon.call("queue.pod", pod=pod).get("attempts")
+        entry = session.daemon.call("queue.pod", pod=pod)
     except RpcError:  # the pod was bound or deleted
         return False
+    attempts: int = entry.get("attempts", 0)
+    begun = 1 if entry.get("place") == "in_flight" else 0  # the queue counts an attempt before it begins
+    return attempts <= begun
 
 
 def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namespace: str | None) -> Any:
