@@ -24,6 +24,7 @@ from kschedd.verbs.nodes.node import SWITCH
 from kschedd.verbs.nodes.node import WORDS as NODE_WORDS
 from kschedd.verbs.objects.rollout import ACTIONS, ROLLED_OUT
 from kschedd.verbs.scheduler.config import SETS
+from kschedd.verbs.scheduler.forks import OVER_FORKS
 from kschedd.verbs.setting import OBJECT_SETS
 from kschedd.verbs.table import BY_NAME, GROUPS, group_members, short_words, without_program
 
@@ -151,9 +152,10 @@ def _all(
     if words[0] == "use" and "use" in others:
         return [CompletionCandidate(name) for name in names.namespaces] if len(words) == 1 else ()
     if words[0] in ("watch", "plan") and (inner := _inner(words)) is not None and not (last[:1] == "-" and not inner):
-        return _all(inner, last, names, namespace, {})
+        found = _all(inner, last, names, namespace, {}, short=short)
+        return found if inner or words[0] == "watch" else [each for each in found if each.text not in OVER_FORKS]
     if words[0] == "in" and len(words) > 1:
-        return _all(words[2:], last, names, namespace, {})  # any verb, in a fork
+        return _all(words[2:], last, names, namespace, {}, short=short)  # any verb, in a fork
     verb = BY_NAME.get(words[0])
     return () if verb is None else _after(verb, words[1:], last, names, namespace)
 

@@ -76,6 +76,7 @@ def _shape_flag(words: VerbParser, purpose: str) -> None:
         "capacity -f web.yaml -f cache.yaml --together",
         "capacity -f web.yaml --shape small.yaml=1 --shape large.yaml=3.5",
     ),
+    completes="object",
     failed=FAILED,
 )
 def capacity(session: VerbSession, options: argparse.Namespace) -> int:
@@ -265,9 +266,8 @@ def _compare_words(words: VerbParser) -> None:
 
 @verb(
     "compare",
-    "Compare the placements of all pods, or of a workload (-f), under two configurations or Kubernetes versions, or "
-    "those of a mirrored cluster with ours (--mirror). "
-    "Exit status: 0 equal, 1 different.",
+    "Compare placements under two configurations or Kubernetes versions, or with a mirrored cluster. All pods are "
+    "compared, or the pods of a workload (-f). Exit status: 0 equal, 1 different.",
     _compare_words,
     examples=(
         "compare --weight NodeResourcesFit=5",
