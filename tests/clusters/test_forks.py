@@ -181,7 +181,7 @@ async def test_a_fork_may_make_the_decisions_of_another_version(talk: Talk) -> N
     assert (await talk("fork.diff", fork="a"))["config"] == ["kube-version 1.36"]
     [here] = (await talk("scheduler.config"))["profiles"]
     assert "DynamicResources" not in {plugin["name"] for plugin in here["plugins"]["score"]}
-    with pytest.raises(RpcError, match=r'Kubernetes "1\.33" is not supported .*; 1\.34 decides most alike'):
+    with pytest.raises(RpcError, match=r'Kubernetes "1\.33" is not supported .*; 1\.34 is the closest'):
         await talk("fork.create", name="b", version="1.33")
 
 

@@ -36,7 +36,7 @@ def test_a_version_is_named_by_its_release_or_by_its_patch(text: str, version: K
 def test_a_version_that_there_is_not_is_refused_with_those_there_are() -> None:
     supported = r"is not supported \(supported: 1.34.1, 1.34, 1.35, 1.36, 1.37\)"
     for text, why in (
-        ("1.33", "; 1.34 decides most alike: before 1.34 device claims .*; use 1.34"),
+        ("1.33", "; 1.34 is the closest: before 1.34, kube-scheduler ignores device claims .*; use 1.34"),
         ("v1.38.1", "; 1.37 is the newest supported release; use 1.37"),
         ("1.36.9", "; 1.36 stands for 1.36.3; use 1.36"),
         ("newest", "$"),

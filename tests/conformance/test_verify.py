@@ -127,8 +127,7 @@ def test_a_version_that_there_is_not_is_refused(tmp_path: Path, capsys: pytest.C
     assert run(file) == 2
     answer = capsys.readouterr().err
     assert (
-        'Kubernetes "1.33" is not supported (supported: 1.34.1, 1.34, 1.35, 1.36, 1.37); 1.34 decides most alike'
-        in answer
+        'Kubernetes "1.33" is not supported (supported: 1.34.1, 1.34, 1.35, 1.36, 1.37); 1.34 is the closest' in answer
     )
     assert 'README.md: Kubernetes "1.29.0" is not supported' in answer
 

@@ -33,7 +33,7 @@ def test_the_newest_kubelet_shows_the_release(versions: list[str], minor: int | 
         pytest.param(
             int(OTHER.name.split(".")[1]), OTHER.name, f"Kubernetes {OTHER.name} apply, the version of", id="other"
         ),
-        pytest.param(33, "1.34", "1.33, which is not supported; 1.34 decides most alike", id="older"),
+        pytest.param(33, "1.34", "1.33, which is not supported; 1.34 is the closest", id="older"),
         pytest.param(99, "1.37", "1.99, which is not supported; 1.37 is the newest supported", id="newer"),
     ],
 )

@@ -196,6 +196,7 @@ LINES = [
     ("get pods,nodes -A -o wide", "node-a"),
     ("top nodes", "100m"),
     ("spread disk", "ssd"),
+    ("spread disk -o json", '"ssd": '),
     ("top pods", "little"),
     ("describe node node-a", "little"),
     ("describe pod big", "Insufficient cpu"),

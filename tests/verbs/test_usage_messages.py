@@ -21,6 +21,7 @@ from kschedd import cli
         ("config export", "config export is named `config convert`"),
         ("set wieght NodeAffinity 2", 'set: unknown setting "wieght"; did you mean "weight"?'),
         ("debug stpe", 'debug: unknown command "stpe"; did you mean "step"?\n'),
+        ("evaluate p.py --time-limit 120", '--time-limit: invalid duration "120": expected a duration such as 30s, 5m'),
         ("advance 5", 'missing unit in duration "5"; expected a duration such as 30s, 5m, 1h30m or 2d'),
     ],
 )

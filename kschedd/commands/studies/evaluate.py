@@ -7,7 +7,7 @@ from typing import Any
 
 from kschedd.commands.notices import report_error
 from kschedd.printing.terminal.safe import exact, safe
-from kschedd.verbs.command_line.parsing import path_value
+from kschedd.verbs.command_line.parsing import duration, path_value
 
 INVALID, UNUSABLE = 1, 2
 
@@ -24,7 +24,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("plugin", type=path_value, metavar="PLUGIN.py", help="the file with the plugin class")
     parser.add_argument("--suite", type=path_value, metavar="FILE", help="cases and weights (default: a small suite)")
     parser.add_argument("--seeds", type=_positive, default=10, metavar="N", help="seeds of each case (10)")
-    parser.add_argument("--time-limit", type=_positive, default=120, metavar="SECONDS", help="for all runs (120)")
+    parser.add_argument("--time-limit", type=duration, default="2m", metavar="DURATION", help="for all runs (2m)")
     parser.add_argument("--memory-limit", type=_positive, default=2048, metavar="MIB", help="of the process (2048)")
     parser.add_argument("--no-rules", action="store_true", help="do not check the rules of the plugin interface first")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")

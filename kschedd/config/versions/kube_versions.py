@@ -101,8 +101,8 @@ VERSIONS: Final[tuple[str, ...]] = tuple(KUBE_VERSIONS)
 """The names of the supported releases, the oldest first; "1.34" means the latest patch of 1.34."""
 _OF_MINOR: Final = {int(one.name.partition(".")[2]): one for one in KUBE_VERSIONS.values() if one.name.count(".") == 1}
 _OLDER: Final[tuple[tuple[int, str], ...]] = (
-    (34, "before 1.34 device claims and pod-level resources do not count by default"),
-    (32, "before 1.32 more events wake unschedulable pods"),
+    (34, "before 1.34, kube-scheduler ignores device claims and pod-level resources by default"),
+    (32, "before 1.32, more events requeue unschedulable pods"),
 )
 """The most visible differences between the oldest supported release and those before the listed one."""
 _MINOR: Final = re.compile(r"v?1\.(\d+)(?:\D|$)")
@@ -127,7 +127,7 @@ def difference_from(minor: int) -> str:
     if minor > max(_OF_MINOR):
         return f"{name} is the newest supported release"
     differs = "; ".join(what for release, what in _OLDER if minor < release)
-    return f"{name} decides most alike: {differs}"
+    return f"{name} is the closest: {differs}"
 
 
 @attrs.define(eq=False)

@@ -272,7 +272,7 @@ def _placement(pod: Pod, log: Log) -> AttemptRecord | None:
 def _placement_text(placement: AttemptRecord) -> str:
     lead, feasible = placement.lead, placement.feasible
     if lead is None:
-        return f"the only node that fits of those looked at ({feasible})"
+        return "the only feasible node that was found"
     if lead.margin == 0:
         return f"score {placement.score}, as {lead.runner_up} has: one of the best of {feasible}"
     return f"score {placement.score}, {lead.margin} ahead of {lead.runner_up}, the next of {feasible}"

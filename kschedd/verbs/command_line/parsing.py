@@ -39,7 +39,7 @@ def duration(text: str) -> float:
         seconds = parse_span(text)
     except DurationError:
         raise argparse.ArgumentTypeError(
-            f'invalid duration "{text[:40]}": write for example 30s, 5m, 1h or 2d'
+            f'invalid duration "{text[:40]}": expected a duration such as 30s, 5m, 1h30m or 2d'
         ) from None
     if seconds < 0:
         raise argparse.ArgumentTypeError(f'invalid duration "{text[:40]}": it must not be negative')

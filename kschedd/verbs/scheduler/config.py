@@ -314,7 +314,7 @@ def _seconds(word: str) -> int:
     try:
         seconds = parse_duration(word)
     except DurationError:
-        raise UsageError(f'invalid duration "{word}": write for example 30s, 5m or 1h', "set") from None
+        raise UsageError(f'invalid duration "{word}": expected a duration such as 30s, 5m or 1h30m', "set") from None
     if seconds < 0 or seconds != int(seconds):
         raise UsageError(f'invalid duration "{word}": whole seconds from 0s up are expected', "set")
     return int(seconds)

@@ -5,7 +5,8 @@ from collections import Counter
 
 from kschedd.api.schemas.kinds import lookup
 from kschedd.printing.terminal.tables import Table, render
-from kschedd.verbs.command_line.grammar import VerbParser, namespace_flags, namespace_of, verb
+from kschedd.verbs.command_line.answers import FORMS, write_answer
+from kschedd.verbs.command_line.grammar import VerbParser, namespace_flags, namespace_of, output_flag, verb
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import where
 
@@ -13,9 +14,10 @@ _POD = lookup("pod")
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("label", metavar="LABEL", help="a label key of nodes")
+    words.add_argument("label", metavar="LABEL", help="a label key of nodes, such as topology.kubernetes.io/zone")
     words.add_argument("-l", "--selector", metavar="LABELS", help="pods with these labels")
     namespace_flags(words, everywhere=True)
+    output_flag(words, FORMS)
 
 
 @verb(
@@ -39,6 +41,8 @@ def spread(session: VerbSession, options: argparse.Namespace) -> int:
             found[value_of[node]] += 1
         else:
             pending += 1
+    if write_answer(session, options.output, {"label": label, "pods": dict(sorted(found.items())), "pending": pending}):
+        return 0
     rows = [(value, str(found[value])) for value in sorted(found)]
     if pending:
         rows.append(("(no node)", str(pending)))

@@ -285,7 +285,7 @@ def break_(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _list_breakpoints(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("debug.break_list")
-    nothing = "No breakpoints. `break add` sets one."
+    nothing = "No breakpoints. `debug break add` sets one."
     return write_listing(session, options.output, found, breakpoints_table, nothing)
 
 
@@ -316,7 +316,7 @@ def _numbers(session: VerbSession, options: argparse.Namespace) -> list[int]:
         return [each["id"] for each in session.daemon.call("debug.break_list")]
     wrong = [word for word in options.ids if numbers.whole_number(word) is None]
     if wrong:
-        raise UsageError(f'"{wrong[0]}" is not the id of a breakpoint: `break` lists them')
+        raise UsageError(f'"{wrong[0]}" is not the id of a breakpoint: `debug break` lists them')
     return [int(word) for word in options.ids]
 
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.text.durations import DurationError, parse_span
 from kschedd.printing.columns.ages import span
 from kschedd.printing.reports.debugging import brief_text
 from kschedd.printing.terminal.tables import Table
@@ -21,6 +20,7 @@ from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.answers import FORMS, write_listing
 from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag
 from kschedd.verbs.command_line.session import DaemonClient, ItemStream, VerbSession
+from kschedd.verbs.scheduler.timing import span_of
 
 Run = Callable[[VerbSession, Sequence[str]], int]
 
@@ -171,14 +171,6 @@ def export(session: VerbSession, options: argparse.Namespace) -> int:
     return 0
 
 
-def seconds_in(text: str, verb: str) -> float:
-    """Parse a duration. Raises UsageError."""
-    try:
-        return parse_span(text)
-    except DurationError as wrong:
-        raise UsageError(f"{text}: {wrong}", verb) from None
-
-
 def _in_words(words: VerbParser) -> None:
     words.add_argument("name", metavar="FORK")
     words.add_argument("words", nargs=argparse.REMAINDER, metavar="VERB ... | advance DURATION | rest")
@@ -205,11 +197,11 @@ def _let_time_pass(session: VerbSession, name: str, words: list[str]) -> int:
     if words[0] == "advance":
         if len(words) != 2:
             raise UsageError("advance requires one duration, such as 90s, 5m or 1h", "in")
-        moved = session.daemon.call("fork.advance", fork=name, seconds=seconds_in(words[1], "in"))
+        moved = session.daemon.call("fork.advance", fork=name, seconds=span_of(words[1]))
     else:
         if len(words) > 2:
             raise UsageError("rest accepts one duration, such as 90s, 5m or 1h", "in")
-        limit = {"limit_s": seconds_in(words[1], "in")} if len(words) > 1 else {}
+        limit = {"limit_s": span_of(words[1])} if len(words) > 1 else {}
         moved = session.daemon.call("fork.advance", fork=name, seconds=None, **limit)
     rest = "" if moved["at_rest"] else ", with work still pending"
     session.write(f"{name}: {span(moved['elapsed_s'])} after it was created{rest}\n")

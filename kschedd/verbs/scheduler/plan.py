@@ -23,7 +23,8 @@ from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, out
 from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.scheduler.capacity import alternatives_text
-from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, seconds_in, session_in
+from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, session_in
+from kschedd.verbs.scheduler.timing import span_of
 
 NOTHING, DOES_NOT_FIT, FAILED, CHANGES = 0, 1, 2, 3
 MOST_PODS: Final = 100
@@ -57,7 +58,7 @@ def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
         own = words[: words.index("--")] if "--" in words else words
         if any(word in ("-o", "--output") or word.startswith(("-o=", "--output=")) for word in own):
             raise UsageError(f"flags of plan go before the command: plan -o FORM {words[0]} ...", "plan")
-        within_s = seconds_in(options.within, "plan")
+        within_s = span_of(options.within)
         fork = session.daemon.call("fork.create", name=options.keep, what_if=True)["name"]
         try:
             return _planned(run, session, options, fork, words, within_s)
