@@ -176,8 +176,8 @@ def _run(words: list[str]) -> int:
         words = [*words[1:], "--help"]
     if words[0] in MOUNTED and not _is_verb(words):
         return _mounted(words, socket)
-    if words[0] == "explain" and any(word == "--from" or word.startswith("--from=") for word in words):
-        return _explain_dump(words, socket)
+    if words[0] in _ON_DUMPS and any(word == "--from" or word.startswith("--from=") for word in words):
+        return _on_dump(words, socket)
     if words[0].startswith("-"):
         _report_error(
             f"error: unknown flag {words[0]} before the command: allowed are --socket, --color, --version, --help"
@@ -200,6 +200,8 @@ def _is_verb(words: Sequence[str]) -> bool:
     return words[0] == "run" and any(word == "--image" or word.startswith("--image=") for word in flags)
 
 
+#: verbs that run on a dump with --from
+_ON_DUMPS: Final = frozenset(("explain", "plan"))
 _GLOBAL_FLAGS: Final[Mapping[str, str]] = {"--socket": "a path", "--color": "auto, always or never"}
 
 
@@ -294,14 +296,14 @@ def _verb(words: list[str], socket: str | None) -> int:
             client.close()
 
 
-def _explain_dump(words: list[str], socket: str | None) -> int:
-    """Run `explain --from DUMP`, which needs no daemon."""
-    from kschedd.commands.offline.explain import explain_dump
+def _on_dump(words: list[str], socket: str | None) -> int:
+    """Run a verb with `--from DUMP`, which needs no daemon."""
+    from kschedd.commands.offline.verb_on_dump import run_on_dump
 
     if socket is not None:
-        _report_error("error: --socket does not apply to explain --from, which uses no daemon")
+        _report_error(f"error: --socket does not apply to {words[0]} --from, which uses no daemon")
         return WRONG_USE
-    return explain_dump(words, _session_on)
+    return run_on_dump(words, _session_on)
 
 
 def _session_on(client: Any, now_s: float) -> Any:

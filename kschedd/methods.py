@@ -19,6 +19,7 @@ from kschedd.causes.methods import CauseMethods
 from kschedd.clusters.capacity_methods import CapacityMethods
 from kschedd.clusters.fork_methods import ForkMethods
 from kschedd.clusters.forks import Forks
+from kschedd.clusters.pool_methods import PoolMethods
 from kschedd.report.methods import ReportMethods
 from kschedd.rpc.method_docs import methods_page
 from kschedd.rpc.sessions.built_in import method_table
@@ -89,6 +90,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *SnapshotMethods(cluster).table(),
         *ReportMethods(cluster, cluster_methods).table(),
         *CapacityMethods(cluster, cluster_methods).table(),
+        *PoolMethods(cluster).table(),
         *CauseMethods(cluster, daemon, cluster_methods).table(),
     ]
     return rejecting_without_nodes(methods, daemon)

@@ -108,3 +108,55 @@ class NeededAnswer:
     trials: int
     exact: Annotated[bool, "false if another combination may be cheaper"]
     unplaced: Annotated[Sequence[UnplacedAnswer], "pods that are unschedulable even with the largest number of nodes"]
+
+
+# -- node pools -----------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class LaunchedAnswer:
+    """A node that an autoscaler launches, and the pods (namespace/name) for which the autoscaler launches it."""
+
+    name: str
+    pool: str
+    type: str
+    zone: Annotated[str, "empty: any, or unknown"]
+    capacity_type: Annotated[str, "spot, on-demand or reserved; empty if the pool states none"]
+    price: Annotated[float | None, "per hour; null: unknown"]
+    pods: Sequence[Annotated[str, "pod"]]
+
+
+@attrs.frozen
+class ExpectedAnswer:
+    """A pending pod (namespace/name) that fits on an existing node by the autoscaler's rules."""
+
+    pod: str
+    node: str
+
+
+@attrs.frozen
+class PoolRefusalAnswer:
+    """The rule by which a pool launches no node for a pod, and the values that the rule compares."""
+
+    pool: Annotated[str, "empty: all pools"]
+    rule: str
+    why: str
+
+
+@attrs.frozen
+class RefusedLaunchAnswer:
+    """A pending pod (namespace/name) for which no pool launches a node."""
+
+    pod: str
+    pools: Sequence[PoolRefusalAnswer]
+
+
+@attrs.frozen
+class LaunchAnswer:
+    """The decision of an autoscaler about the pending pods."""
+
+    autoscaler: str
+    launches: Sequence[LaunchedAnswer]
+    existing: Sequence[ExpectedAnswer]
+    refused: Sequence[RefusedLaunchAnswer]
+    price: Annotated[float | None, "of all launches together, per hour; null: a price is unknown"]

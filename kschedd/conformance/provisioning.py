@@ -25,6 +25,7 @@ from kschedd.pools.karpenter.launching import (
     LaunchOffers,
     LaunchUnsupported,
     demands_of,
+    launched_node,
     total_requests,
     unmet_min_values,
 )
@@ -244,19 +245,12 @@ class _Provisioned:
         return {name: limit - used[name] for name, limit in pool.limits.items()}
 
     def _launched(self, launch: Launch) -> _LaunchedNode:
-        """Return the node of the cheapest offering."""
-        offered = [(offering.price, each, offering) for each in launch.types for offering in launch.offerings(each)]
-        _, chosen, offering = min(offered, key=lambda each: each[0])
         name = f"node-{len(self.nodes) + len(self.node_of)}-{launch.pods[0].name}"
-        labels = {**launch.pool.labels}
-        for requirements in (launch.requirements, chosen.requirements, offering.requirements):
-            for key, each in requirements.items():
-                if (value := _one_value(each, launch.requirements.get(key))) is not None:
-                    labels[key] = value
-        labels |= {NODE_POOL: launch.pool.name, INSTANCE_TYPE: chosen.name, _HOSTNAME: name}
-        taints = [*launch.pool.taints, *launch.pool.startup_taints, UNREGISTERED]
-        existing = ExistingNode(name, labels, chosen.allocatable, taints, launch.pool.startup_taints, initialized=False)
-        return _LaunchedNode(existing, chosen.capacity, launch, chosen)
+        made, pool = launched_node(launch, name), launch.pool
+        taints = [*pool.taints, *pool.startup_taints, UNREGISTERED]
+        allocatable = made.type.allocatable
+        existing = ExistingNode(name, made.labels, allocatable, taints, pool.startup_taints, initialized=False)
+        return _LaunchedNode(existing, made.type.capacity, launch, made.type)
 
     # -- questions --------------------------------------------------------------------------------------------
 
@@ -275,14 +269,6 @@ def _unmet(offers: LaunchOffers, pod: Pod) -> Iterator[str]:
         for demand in demands_of(pod):
             launch = None if opened is None else relaxed.added(opened, demand)
             yield from () if launch is None else unmet_min_values(launch.requirements, launch.types)
-
-
-def _one_value(own: NodeRequirement, wanted: NodeRequirement | None) -> str | None:
-    """Return the value that a node gets for a label; several possible values are random upstream."""
-    if own.complement:
-        return str(own.at_least or 0)
-    values = [value for value in sorted(own.values) if wanted is None or wanted.allows(value)]
-    return values[0] if values else None
 
 
 # -- expectations ---------------------------------------------------------------------------------------------------

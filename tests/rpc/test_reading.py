@@ -20,8 +20,8 @@ cluster.load config.change config.undo daemon.profile daemon.stop debug.attach d
 debug.break_set debug.detach debug.drop debug.force debug.next debug.pause debug.resume debug.score debug.step
 debug.until debug.veto debug.wait descheduler.run nodes.add nodes.cordon nodes.initialize nodes.pressure nodes.start
 nodes.stop nodes.taint nodes.uncordon objects.annotate objects.apply objects.create objects.delete objects.label
-objects.patch objects.replace objects.scale plugins.reload pods.bind pods.evict queue.activate queue.move
-recording.start recording.stop scheduler.set_weight time.advance time.set_speed waiting.allow waiting.reject
+objects.patch objects.replace objects.scale plugins.reload pods.bind pods.evict pools.launch
+queue.activate queue.move recording.start recording.stop scheduler.set_weight time.advance time.set_speed waiting.allow waiting.reject
 """.split()
 OWN_FORKS = ["fork.advance", "fork.call", "fork.create", "fork.discard"]
 TABLE = method_table(daemon_methods(cast(ClusterBackend, None), cast(DaemonState, None)))

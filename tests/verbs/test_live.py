@@ -326,7 +326,7 @@ LINES = [
 ELSEWHERE = frozenset(
     (
         *("capacity", "compare", "deschedule", "diff", "edit", "fork diff", "nodes-needed", "record", "reject"),
-        *("reload", "replace"),
+        *("reload", "replace", "scale-up"),
     )
 )
 

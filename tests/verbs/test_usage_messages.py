@@ -36,7 +36,7 @@ def test_flags_of_explain_are_checked_before_a_dump_is_loaded(
     def unexpected(options: object) -> None:
         raise AssertionError("the dump was loaded")
 
-    monkeypatch.setattr("kschedd.commands.offline.explain.dumped_cluster", unexpected)
+    monkeypatch.setattr("kschedd.commands.offline.verb_on_dump.dumped_cluster", unexpected)
     for words, message in (
         ("explain --from", "--from requires a value"),
         ("explain --from dump.json --pendign", 'unknown flag --pendign; did you mean "--pending"?'),

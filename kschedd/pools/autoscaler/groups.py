@@ -25,7 +25,10 @@ _FAULT_TAINTS: Final = frozenset(
 
 @attrs.frozen(eq=False)
 class AutoscaledGroup:
-    """A node group. `template` is the node that it would add; `exists` is false for a group yet to be created."""
+    """A node group. `template` is the node that it would add; `exists` is false for a group yet to be created.
+
+    `price` is the price of a node per hour; None if it is unknown.
+    """
 
     name: str
     minimum: int
@@ -33,6 +36,7 @@ class AutoscaledGroup:
     target: int
     template: Node
     exists: bool = True
+    price: float | None = None
 
 
 def is_scale_down_disabled(node: Node) -> bool:

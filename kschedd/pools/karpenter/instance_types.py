@@ -53,21 +53,18 @@ class InstanceType:
     requirements: Requirements
     capacity: Resources
     offerings: Sequence[Offering]
+    overhead: Mapping[str, int] = OVERHEAD
 
     @property
     def allocatable(self) -> Resources:
-        return {name: number - OVERHEAD.get(name, 0) for name, number in self.capacity.items()}
+        return {name: number - self.overhead.get(name, 0) for name, number in self.capacity.items()}
 
     def price_in(self, zone: str, capacity_type: str) -> float:
         """Return the price of a running node with these labels; 0 if the type is not offered there."""
+        there = {ZONE: zone, CAPACITY_TYPE: capacity_type}
         for offering in self.offerings:
             own = offering.requirements
-            if (
-                ZONE in own
-                and own[ZONE].allows(zone)
-                and CAPACITY_TYPE in own
-                and own[CAPACITY_TYPE].allows(capacity_type)
-            ):
+            if all(own[key].allows(value) for key, value in there.items() if key in own):
                 return 0.0 if math.isnan(offering.price) else offering.price
         return 0.0
 

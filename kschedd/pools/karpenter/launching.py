@@ -9,7 +9,7 @@ preferences.go) and pkg/cloudprovider/types.go (WorstLaunchPrice).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -22,6 +22,7 @@ from kschedd.pools.karpenter.instance_types import InstanceType, Offering, cheap
 from kschedd.pools.karpenter.node_pools import NodePool
 from kschedd.pools.karpenter.requirements import (
     CAPACITY_TYPE,
+    INSTANCE_TYPE,
     NODE_POOL,
     WELL_KNOWN,
     NodeRequirement,
@@ -160,11 +161,46 @@ class Launch:
 
 
 @attrs.frozen(eq=False)
+class LaunchedNode:
+    """The node that a provider launches: the instance type, its offering, and the labels of the node."""
+
+    type: InstanceType
+    offering: Offering
+    labels: Mapping[str, str]
+
+
+def launched_node(
+    launch: Launch, name: str, choose: Callable[[Sequence[Any]], Any] = lambda equal: equal[0]
+) -> LaunchedNode:
+    """Return the node of the cheapest offering; `choose` selects one of several offerings with this price.
+
+    Upstream selects randomly. Of several possible values of a label, the first is used.
+    """
+    offered = [(each, offering) for each in launch.types for offering in launch.offerings(each)]
+    lowest = min(offering.price for _, offering in offered)
+    chosen, offering = choose([each for each in offered if each[1].price == lowest])
+    labels = {**launch.pool.labels}
+    for requirements in (launch.requirements, chosen.requirements, offering.requirements):
+        for key, each in requirements.items():
+            if (value := _one_value(each, launch.requirements.get(key))) is not None:
+                labels[key] = value
+    labels |= {NODE_POOL: launch.pool.name, INSTANCE_TYPE: chosen.name, _HOSTNAME: name}
+    return LaunchedNode(chosen, offering, labels)
+
+
+def _one_value(own: NodeRequirement, wanted: NodeRequirement | None) -> str | None:
+    if own.complement:
+        return str(own.at_least or 0)
+    values = [value for value in sorted(own.values) if wanted is None or wanted.allows(value)]
+    return values[0] if values else None
+
+
+@attrs.frozen(eq=False)
 class LaunchOffers:
     """What can be launched: pools, instance types, and the pods that each DaemonSet would add to a new node.
 
-    `left` maps a pool to the resources that its limits leave; a pool without limits is missing.
-    With `minimum_is_strict`, minValues must hold.
+    `types_by_pool` contains the types of pools whose types are not `types`. `left` maps a pool to the resources that
+    its limits leave; a pool without limits is missing. With `minimum_is_strict`, minValues must hold.
     """
 
     pools: Sequence[NodePool]
@@ -172,6 +208,10 @@ class LaunchOffers:
     daemons: Sequence[Pod] = ()
     left: Mapping[str, Resources] = attrs.field(factory=dict)
     minimum_is_strict: bool = True
+    types_by_pool: Mapping[str, Sequence[InstanceType]] = attrs.field(factory=dict)
+
+    def types_of(self, pool: NodePool) -> Sequence[InstanceType]:
+        return self.types_by_pool.get(pool.name, self.types)
 
     def pools_in_order(self) -> list[NodePool]:
         """Return the pools by descending weight, then by descending name; static pools launch no further nodes."""
@@ -185,7 +225,7 @@ class LaunchOffers:
         left = self.left.get(pool.name)
         if left is not None and left.get("nodes", 1) < 1:
             return None
-        kept = [each for each in self.types if left is None or _within_limits(each.capacity, left)]
+        kept = [each for each in self.types_of(pool) if left is None or _within_limits(each.capacity, left)]
         return Launch(pool, combined(own), kept) if kept else None
 
     def domains(self) -> dict[str, dict[str, list[Sequence[Taint]]]]:
@@ -194,7 +234,7 @@ class LaunchOffers:
         for pool in self.pools:
             own = [*pool.requirements, *of_labels(pool.labels).values()]
             offered: dict[str, set[str]] = {}
-            for each in self.types:
+            for each in self.types_of(pool):
                 for key, requirement in combined([*own, *each.requirements.values()]).items():
                     offered.setdefault(key, set()).update(() if requirement.complement else requirement.values)
             for key, requirement in combined(own).items():

@@ -60,10 +60,10 @@ def read_node_pool(text: str, source: str) -> NodePool:
     return node_pool_of(document.value, ConfigReader(source, document))
 
 
-def node_pool_of(raw: Any, reader: ConfigReader | None = None) -> NodePool:
-    """Return the NodePool in a manifest. Raises ConfigErrors with all faults."""
+def node_pool_of(raw: Any, reader: ConfigReader | None = None, path: str = "$") -> NodePool:
+    """Return the NodePool in a manifest, which is at `path` of its file. Raises ConfigErrors with all faults."""
     reader = reader or ConfigReader("NodePool")
-    value = ConfigValue(raw, "$", reader)
+    value = ConfigValue(raw, path, reader)
     found = _pool(value)
     if found is None and not reader.faults:
         value.wrong("metadata.name and spec are required")

@@ -48,10 +48,13 @@ class OverlaidTypes:
     invalid: Sequence[str]
 
 
-def overlay_of(raw: Any, reader: ConfigReader | None = None) -> NodeOverlay:
-    """Return the overlay in a manifest (karpenter.sh/v1alpha1). Raises ConfigErrors with all faults."""
+def overlay_of(raw: Any, reader: ConfigReader | None = None, path: str = "$") -> NodeOverlay:
+    """Return the overlay in a manifest (karpenter.sh/v1alpha1), which is at `path` of its file.
+
+    Raises ConfigErrors with all faults.
+    """
     reader = reader or ConfigReader("NodeOverlay")
-    found = _overlay(ConfigValue(raw, "$", reader))
+    found = _overlay(ConfigValue(raw, path, reader))
     if reader.faults or found is None:
         raise ConfigErrors(in_text_order(reader.faults))
     return found

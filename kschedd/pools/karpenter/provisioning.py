@@ -65,11 +65,16 @@ class ExistingNode:
 
 @attrs.frozen(eq=False)
 class ProvisioningRound:
-    """The plan of a round. `placed` maps the UID of each pod on an existing node to this node."""
+    """The plan of a round. `placed` maps the UID of each pod on an existing node to this node.
+
+    `left` is the rest of the limits of each pool after the launches, and `topology` counts all planned pods.
+    """
 
     launches: Sequence[Launch]
     placed: Mapping[str, str]
     failed: Sequence[Pod]
+    left: Mapping[str, Resources]
+    topology: RoundTopology
 
 
 @attrs.define(eq=False)
@@ -160,7 +165,7 @@ def plan_round(
         if len(failed) == len(left):
             break
         left = failed
-    return ProvisioningRound(planning.launches, planning.placed, left)
+    return ProvisioningRound(planning.launches, planning.placed, left, planning.left, topology)
 
 
 def _queue_key(pod: Pod) -> tuple[int, int, str, str]:

@@ -15,7 +15,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
         "api-resources",
     ),
     "Why": ("explain", "queue", "decisions", "waiting", "spread", "expect", "report"),
-    "What if": ("plan", "fork", "capacity", "nodes-needed", "compare", "deschedule"),
+    "What if": ("plan", "fork", "capacity", "nodes-needed", "compare", "deschedule", "scale-up"),
     "Stop and step": ("pause", "resume", "debug", "time", "advance", "activate", "allow", "reject", "watch"),
     "Your cluster": ("load", "save", "check", "lint", "node", "evict"),
     "Offline": (

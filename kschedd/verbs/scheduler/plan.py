@@ -16,6 +16,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.printing.reports.forks import diff_text, is_different, without_place
+from kschedd.printing.reports.pools import pools_text
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import flowing
 from kschedd.verbs.command_line.answers import FORMS, write_answer
@@ -23,6 +24,7 @@ from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, out
 from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.scheduler.capacity import alternatives_text
+from kschedd.verbs.scheduler.expected_places import compared_with_scheduler
 from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, session_in
 from kschedd.verbs.scheduler.timing import span_of
 
@@ -34,6 +36,8 @@ _MOST_WORKLOADS: Final = 3  # maximum number of workloads for which other sizes 
 _WITHIN: Final = "1h"
 
 
+#: verbs that follow the decision of an autoscaler, which `plan` compares with the scheduler's placements
+OF_POOLS: Final = frozenset(("scale-up",))
 _OWN_FLAGS = ("--within", "--limit", "--keep", "--detailed-exitcode")
 
 
@@ -44,6 +48,13 @@ def _words(words: VerbParser) -> None:
     words.add_argument(
         "--detailed-exitcode", action="store_true", help="exit with 3 if something would change and everything fits"
     )
+    words.add_argument(
+        "--from",
+        dest="origin",
+        default="",
+        metavar="DUMP",
+        help="use the cluster in a dump, without a daemon (command line only)",
+    )
     output_flag(words, FORMS)
     words.add_argument("words", nargs=argparse.REMAINDER, metavar="VERB ...")
 
@@ -51,6 +62,8 @@ def _words(words: VerbParser) -> None:
 def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
     def do(session: VerbSession, options: argparse.Namespace) -> int:
         words = list(options.words)
+        if options.origin:
+            raise UsageError("--from is only available on the command line: kschedd plan --from DUMP ...", "plan")
         if not words:
             raise UsageError("plan requires a command, such as: plan drain node-a", "plan")
         if words[0] in OVER_FORKS:
@@ -77,7 +90,8 @@ def _planned(
     # The next run of `deschedule` reads the same standard input.
     inner = attrs.evolve(session_in(session, fork), read_input=cache(session.read_input))
     plain = TerminalStyle()  # without colors and line breaks, so that errors can be recognized by their first word
-    status = run(attrs.evolve(inner, write=lines.append, write_error=complaints.append, style=plain), words)
+    told = [*words, "-o", "json"] if words[0] in OF_POOLS else words
+    status = run(attrs.evolve(inner, write=lines.append, write_error=complaints.append, style=plain), told)
     if status == 2:
         session.write_error("".join(complaints))
         misplaced = [word for word in words if word.partition("=")[0] in _OWN_FLAGS]
@@ -90,13 +104,19 @@ def _planned(
     fails = [line for line in said if line.startswith("error")]
     done = is_different(diff) or not status  # if the verb failed without a change, only its error is printed
     again = _next_run(run, inner, words)
+    pools = json.loads("".join(lines)) if words[0] in OF_POOLS and lines else None
+    if pools is not None:
+        pools |= compared_with_scheduler(inner.daemon, pools, diff)
     largest = list(_largest(inner, diff))
     at_rest, others = ended["at_rest"], diff["pending"] - len(without_place(diff))
     result = {"complete": at_rest and not fails, "pending": len(without_place(diff)), "others_pending": others}
     answer = {**diff, "errors": fails, "at_rest": at_rest, "largest": largest, "result": result}
     if again is not None:
         answer["next_run"] = again
+    if pools is not None:
+        answer["pools"] = pools
     if not write_answer(session, options.output, answer) and done:
+        session.write("" if pools is None else pools_text(pools, session.style))
         session.write(diff_text(diff, session.style, options.limit))
         session.write(flowing("".join(map(_largest_text, largest)), session.style))
         session.write(flowing(_result_text(result, at_rest=at_rest, within=options.within), session.style))
@@ -199,6 +219,7 @@ def verbs(run: Run) -> tuple[Verb, ...]:
                 "plan scale deployment web --replicas 30",
                 "plan apply -f change.yaml",
                 "plan deschedule -f policy.yaml",
+                "plan scale-up --pools pools.yaml -f app.yaml",
                 "plan --keep what-if set weight NodeResourcesFit 5",
             ),
             completes="verb",

@@ -1,4 +1,4 @@
-"""`kschedd explain --from DUMP ...`: runs the verb on a cluster loaded from a dump, without a daemon."""
+"""`kschedd explain --from DUMP ...` and `kschedd plan --from DUMP ...`: run on a dumped cluster, without a daemon."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -13,23 +13,25 @@ from kschedd.verbs.command_line.parsing import NotingParser, path_value
 FAILED = 2
 
 
-def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) -> int:
-    """Run the verb; `session_of` creates the verb's session from a client and the cluster's time.
+def run_on_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) -> int:
+    """Run the verb `words[0]`; `session_of` creates the verb's session from a client and the cluster's time.
 
     Raises KscheddError.
     """
     from kschedd.verbs.command_line.grammar import UsageError
     from kschedd.verbs.table import find_verb, run_words, wants_help
 
+    name = words[0]
     try:
-        options, rest = _options(words[1:])
-        verb = find_verb("explain").parser("kschedd ")
-        if wants_help(rest):
-            print(verb.format_help(), end="")
-            return 0
-        verb.read(rest)  # wrong flags are reported before the dump is loaded
+        options, rest = _options(name, words[1:])
+        if name == "explain":
+            verb = find_verb(name).parser("kschedd ")
+            if wants_help(rest):
+                print(verb.format_help(), end="")
+                return 0
+            verb.read(rest)  # wrong flags are reported before the dump is loaded
     except UsageError as wrong:
-        report_error(f"{wrong}\nSee kschedd explain --help")
+        report_error(f"{wrong}\nSee kschedd {name} --help")
         return FAILED
     from kschedd.causes.sampling import sample
     from kschedd.clusters.virtual import VirtualDaemon
@@ -44,25 +46,28 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
     for text in dumped.errors:
         warn(text)
     cluster = dumped.cluster
-    for text in sample(cluster.engine.store):
+    for text in sample(cluster.engine.store) if name == "explain" else ():
         note(text)
     cluster.engine.run_until_idle()
     client = VirtualDaemon(cluster, daemon_methods)
-    return run_words(session_of(client, cluster.engine.now), ["explain", *rest])
+    return run_words(session_of(client, cluster.engine.now), [name, *rest])
 
 
 class _DumpFlags(NotingParser):
+    verb = ""
+
     def error(self, message: str) -> Never:
         from kschedd.verbs.command_line.grammar import UsageError
         from kschedd.verbs.command_line.usage_messages import clearer
 
         known = [name for flag in self.noted for name in flag.names]
-        raise UsageError(clearer(message, known), "explain")
+        raise UsageError(clearer(message, known), self.verb)
 
 
-def _options(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+def _options(verb: str, words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Parse the flags of the dump and of the scheduler. Return the flags and the remaining words. Raises UsageError."""
-    parser = _DumpFlags(prog="kschedd explain", add_help=False, allow_abbrev=False)
+    parser = _DumpFlags(prog=f"kschedd {verb}", add_help=False, allow_abbrev=False)
+    parser.verb = verb
     add_dump_flags(parser)
     add_scheduler_flags(parser)
     parser.add_argument("--plugin", action="append", type=path_value, default=[], metavar="FILE.py")

@@ -1,0 +1,154 @@
+"""Methods for node pools: which nodes an autoscaler would launch for the pending pods.
+
+The decisions are made on a copy of the cluster, with the filters of the scheduler's profiles where Cluster Autoscaler
+uses them.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.clusters.answers import (
+    ExpectedAnswer,
+    LaunchAnswer,
+    LaunchedAnswer,
+    PoolRefusalAnswer,
+    RefusedLaunchAnswer,
+)
+from kschedd.clusters.virtual import VirtualCluster
+from kschedd.pools.cluster import READ_KINDS, PooledCluster, ScaleUp
+from kschedd.pools.decisions import autoscaler, karpenter
+from kschedd.pools.reading import PoolFile, Pools, read_pools
+from kschedd.pools.settings import AUTOSCALERS, EXPANDERS, KARPENTER
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
+from kschedd.scheduling.trial_cluster import TrialCluster
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
+from kschedd.service.execution import Executor
+from kschedd.service.objects.parameters import DRY_RUN
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Methods, method
+from kschedd.service.workers import GivenUp
+from kschedd.simulation.engine import Engine
+from kschedd.store.cluster_api import ClusterWriter
+
+T = TypeVar("T")
+
+POOLS: Final = Param("pools", "map[]", doc="files with node pools, each `{name, text}` (docs/POOLS.md)")
+AUTOSCALER: Final = Param(
+    "autoscaler", "string", False, "", f"{' or '.join(AUTOSCALERS)}; empty: the autoscaler that the files determine"
+)
+EXPANDER: Final = Param(
+    "expander", "string[]", False, [], f"Cluster Autoscaler's chain of expanders: {', '.join(EXPANDERS)}"
+)
+_SEED: Final = Param("seed", "integer", False, 0, "seed of choices that an autoscaler makes at random")
+
+
+@attrs.frozen(eq=False)
+class PoolMethods(Methods):
+    _cluster: ClusterBackend
+
+    @method(
+        "pools.launch",
+        (POOLS, AUTOSCALER, EXPANDER, _SEED, DRY_RUN),
+        doc="Decides which nodes an autoscaler launches for the pending pods, and creates these nodes. The nodes are "
+        "ready at once; the scheduler then places the pods.",
+        answer=LaunchAnswer,
+    )
+    async def launch(self, call: Call) -> Any:
+        pools = pools_of(call)
+        snapshot = await self._cluster.snapshot()
+
+        def decide(given_up: GivenUp) -> ScaleUp:
+            return _on_copy(snapshot, lambda engine: _launches(engine, pools, random.Random(call["seed"])))
+
+        plan = await call.services.workers.run(call.client, decide)
+        if not call["dry_run"] and plan.launches:
+
+            def create(store: ClusterWriter, given_up: GivenUp) -> list[Object]:
+                return [store.create(launch.raw) for launch in plan.launches]
+
+            await Executor.of(self._cluster, call).aside(create)
+        return _launch_answer(pools.autoscaler, plan)
+
+
+def pools_of(call: Call) -> Pools:
+    """Return the pools in the parameters of a call, with the settings that the call states. Raises ConfigErrors."""
+    files = []
+    for number, each in enumerate(call["pools"]):
+        if not isinstance(each.get("text"), str):
+            raise RpcError("invalid", f"pools[{number}].text: text is required")
+        files.append(PoolFile(str(each.get("name") or f"pools[{number}]"), each["text"]))
+    pools = read_pools(files)
+    name, expander = call["autoscaler"], call["expander"]
+    if name and name not in AUTOSCALERS:
+        raise RpcError("invalid", f'autoscaler: "{name}" is not one of {", ".join(AUTOSCALERS)}')
+    for each in expander:
+        if each not in EXPANDERS:
+            raise RpcError("invalid", f'expander: "{each}" is not one of {", ".join(EXPANDERS)}')
+    settings = attrs.evolve(
+        pools.settings, name=name or pools.settings.name, expander=expander or pools.settings.expander
+    )
+    pools = attrs.evolve(pools, settings=settings)
+    if pools.autoscaler != KARPENTER and pools.node_pools:
+        raise RpcError("invalid", "NodePools are pools of Karpenter; Cluster Autoscaler needs node groups")
+    return pools
+
+
+def _on_copy(snapshot: ClusterSnapshot, decide: Callable[[Engine], T]) -> T:
+    cluster = VirtualCluster(resumed=snapshot)
+    try:
+        cluster.engine.run_until_idle()
+        return decide(cluster.engine)
+    finally:
+        cluster.engine.close()
+
+
+def pooled_cluster(engine: Engine) -> PooledCluster:
+    """Return the parts of the cluster that autoscalers read."""
+    found: list[Object] = []
+    for kind in sorted(READ_KINDS):
+        for space in engine.store.present(kind):
+            found += space
+    return PooledCluster.of(found, engine.now)
+
+
+def _launches(engine: Engine, pools: Pools, rng: random.Random) -> ScaleUp:
+    cluster = pooled_cluster(engine)
+    if pools.autoscaler == KARPENTER:
+        return karpenter.plan_launches(cluster, pools, rng.choice)
+    return autoscaler.plan_launches(cluster, pools, TrialCluster(engine.machine), rng)
+
+
+def _launch_answer(name: str, plan: ScaleUp) -> LaunchAnswer:
+    prices = [launch.price for launch in plan.launches]
+    return LaunchAnswer(
+        name,
+        [
+            LaunchedAnswer(
+                each.name,
+                each.pool,
+                each.type,
+                each.zone,
+                each.capacity_type,
+                each.price,
+                [pod.key for pod in each.pods],
+            )
+            for each in plan.launches
+        ],
+        [ExpectedAnswer(pod.key, node) for pod, node in plan.existing],
+        [
+            RefusedLaunchAnswer(pod.key, [PoolRefusalAnswer(why.pool, why.rule, why.why) for why in reasons])
+            for pod, reasons in plan.refused
+        ],
+        total(prices),
+    )
+
+
+def total(prices: Iterable[float | None]) -> float | None:
+    """Return the sum; None if a price is unknown."""
+    found: Sequence[float | None] = list(prices)
+    return None if None in found else sum(price for price in found if price is not None)

@@ -1,0 +1,1 @@
+"""Decisions of Karpenter and Cluster Autoscaler for a whole cluster."""

@@ -1,0 +1,230 @@
+"""Cluster Autoscaler's decisions for a whole cluster: scale-ups for pending pods, loop after loop.
+
+In each loop one group grows, or one set of similar groups. The next loop starts with the new nodes, as if they were
+ready. The template of a group is always that of its file.
+"""
+
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
+from kschedd.api.pods import Pod
+from kschedd.api.resources import Resources
+from kschedd.pools.autoscaler.estimator import node_like
+from kschedd.pools.autoscaler.expanders import (
+    Expander,
+    ExpansionOption,
+    PriceExpander,
+    PriorityExpander,
+    least_nodes,
+    least_waste,
+    most_pods,
+)
+from kschedd.pools.autoscaler.groups import AutoscaledGroup
+from kschedd.pools.autoscaler.scale_up import Choice, ScaleUpLimits, plan_scale_up
+from kschedd.pools.cluster import NodeLaunch, PooledCluster, PoolRefusal, ScaleUp
+from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE
+from kschedd.pools.reading import Pools, pool_name
+from kschedd.pools.trials import PlacementTrials, place_on_any
+
+#: pods with a lower priority neither cause a scale-up nor keep a node
+EXPENDABLE: Final = -10
+_MOST_LOOPS: Final = 100
+_SIMPLE: Final[Mapping[str, Expander]] = {
+    "least-waste": least_waste,
+    "most-pods": most_pods,
+    "least-nodes": least_nodes,
+}
+_CONSTANT_POD: Final[Resources] = {"cpu": 500, "memory": 500 * 1024 * 1024}
+
+
+def choice_of(pools: Pools, rng: random.Random) -> Choice:
+    """Return the chain of expanders of the settings; `rng` chooses among the options that remain."""
+    chain = [_expander(name, pools) for name in pools.settings.expander if name != "random"]
+
+    def choose(options: Sequence[ExpansionOption]) -> ExpansionOption | None:
+        best = list(options)
+        for expander in chain:
+            best = expander(best)
+            if len(best) < 2:
+                break
+        return rng.choice(best) if best else None
+
+    return choose
+
+
+def _expander(name: str, pools: Pools) -> Expander:
+    if name == "priority":
+        return PriorityExpander({key: [re.compile(each) for each in own] for key, own in pools.priorities.items()})
+    if name == "price":
+        units = _unit_prices(pools.groups)
+
+        def price(requests: Mapping[str, int]) -> float:
+            return sum(units[resource] * requests.get(resource, 0) for resource in units)
+
+        preferred = min((group.template.allocatable.get("cpu", 0) for group in pools.groups), default=1000)
+        return PriceExpander(
+            lambda group: group.price, lambda pod: price(pod.requests), price(_CONSTANT_POD), preferred or 1000
+        )
+    return _SIMPLE[name]
+
+
+def _unit_prices(groups: Iterable[AutoscaledGroup]) -> dict[str, float]:
+    """Return prices of cpu and memory: each is half of the price of the group that has most of it for the money.
+
+    Cluster Autoscaler has such prices only from cloud providers.
+    """
+    priced = [group for group in groups if group.price is not None]
+    found = {}
+    for resource in ("cpu", "memory"):
+        prices = [
+            (group.price or 0.0) / 2 / there for group in priced if (there := group.template.allocatable.get(resource))
+        ]
+        found[resource] = min(prices, default=0.0)
+    return found
+
+
+def sized_groups(
+    cluster: PooledCluster, pools: Pools, coming: Mapping[str, int] | None = None
+) -> list[AutoscaledGroup]:
+    """Return the groups with their sizes: nodes in the cluster and `coming` nodes by group."""
+    sizes: dict[str, int] = dict(coming or {})
+    for node in cluster.nodes:
+        name = pool_name(node)
+        sizes[name] = sizes.get(name, 0) + 1
+    return [attrs.evolve(group, target=sizes.get(group.name, 0)) for group in pools.groups]
+
+
+def plan_launches(
+    cluster: PooledCluster,
+    pools: Pools,
+    trials: PlacementTrials,
+    rng: random.Random,
+    *,
+    loops: int = _MOST_LOOPS,
+    groups: Sequence[AutoscaledGroup] | None = None,
+) -> ScaleUp:
+    """Return the launches of at most `loops` loops. `trials` is unchanged afterwards."""
+    mark = trials.mark()
+    try:
+        return _Loops(cluster, pools, trials, groups or sized_groups(cluster, pools), choice_of(pools, rng)).run(loops)
+    finally:
+        trials.revert(mark)
+
+
+@attrs.define(eq=False)
+class _Loops:
+    cluster: PooledCluster
+    pools: Pools
+    trials: PlacementTrials
+    groups: Sequence[AutoscaledGroup]
+    choose: Choice
+    launched: dict[str, tuple[AutoscaledGroup, list[Pod]]] = attrs.field(factory=dict, init=False)
+    existing: list[tuple[Pod, str]] = attrs.field(factory=list, init=False)
+    left: list[Pod] = attrs.field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.left = [pod for pod in self.cluster.pending if pod.priority >= EXPENDABLE]
+        self.groups = [attrs.evolve(group, template=self._with_daemons(group)) for group in self.groups]
+
+    def run(self, loops: int) -> ScaleUp:
+        limits = ScaleUpLimits(nodes=self.pools.settings.max_nodes, balance_similar=self.pools.settings.balance_similar)
+        self._place()
+        for _ in range(loops):
+            if not self.left:
+                break
+            plan = plan_scale_up(self.trials, self.groups, self.left, limits, self.choose)
+            if not plan.sizes:
+                break
+            for group in self.groups:
+                self._grow(group, plan.sizes.get(group.name, group.target) - group.target)
+            self.groups = [
+                attrs.evolve(group, target=plan.sizes.get(group.name, group.target)) for group in self.groups
+            ]
+            before = len(self.left)
+            self._place()
+            if len(self.left) == before:
+                break
+        templates = {group.name: group.template for group in self.pools.groups}
+        launches = [
+            launch_of(group, templates[group.name], name, pods) for name, (group, pods) in self.launched.items()
+        ]
+        expendable = [pod for pod in self.cluster.pending if pod.priority < EXPENDABLE]
+        why = f"its priority is below {EXPENDABLE} (--expendable-pods-priority-cutoff)"
+        refused = [(pod, self._refusals(pod)) for pod in self.left]
+        return ScaleUp(
+            launches,
+            self.existing,
+            [*refused, *((pod, [PoolRefusal("", "priority", why)]) for pod in expendable)],
+        )
+
+    def _with_daemons(self, group: AutoscaledGroup) -> Node:
+        """Return the template without the resources of the DaemonSets that run on it."""
+        template = group.template
+        mark, name = self.trials.mark(), f"{template.name}-with-daemons"
+        self.trials.put_node(node_like(template, name))
+        daemons = [pod for pod in self.cluster.daemons if not self.trials.why_not(pod, name)]
+        self.trials.revert(mark)
+        if not daemons:
+            return template
+        free = {**template.allocatable}
+        free["pods"] = free.get("pods", 0) - len(daemons)
+        for pod in daemons:
+            for resource, number in pod.requests.items():
+                free[resource] = free.get(resource, 0) - number
+        stated = {key: f"{number}m" if key == "cpu" else str(number) for key, number in free.items()}
+        return Node.from_raw({**template.raw, "status": {**template.status, "allocatable": stated}})
+
+    def _grow(self, group: AutoscaledGroup, count: int) -> None:
+        for _ in range(count):
+            name = next(self.cluster.free_names(group.name, self.launched))
+            self.trials.put_node(node_like(group.template, name))
+            self.launched[name] = (group, [])
+
+    def _place(self) -> None:
+        """Place the pods that fit on a node now, and keep the others."""
+        left = []
+        for pod in self.left:
+            name = place_on_any(self.trials, pod, lambda name: True)
+            if name is None:
+                left.append(pod)
+            elif name in self.launched:
+                self.launched[name][1].append(pod)
+            else:
+                self.existing.append((pod, name))
+        self.left = left
+
+    def _refusals(self, pod: Pod) -> list[PoolRefusal]:
+        return [PoolRefusal(group.name, *self._rule(pod, group)) for group in self.groups]
+
+    def _rule(self, pod: Pod, group: AutoscaledGroup) -> tuple[str, str]:
+        if group.target >= group.maximum:
+            return "max size", f"it has its maximum of {group.maximum} nodes"
+        mark, name = self.trials.mark(), f"{group.name}-new"
+        self.trials.put_node(node_like(group.template, name))
+        reasons = self.trials.why_not(pod, name)
+        self.trials.revert(mark)
+        if reasons:
+            return "template", f"its template rejects the pod: {', '.join(reasons)}"
+        return "limit", "a node would fit, but the maximum number of nodes is reached"
+
+
+def launch_of(group: AutoscaledGroup, template: Node, name: str, pods: Sequence[Pod]) -> NodeLaunch:
+    """Return the launch of a node of the group."""
+    raw: dict[str, Any] = dict(node_like(template, name).raw)
+    raw["metadata"] = {key: text for key, text in raw["metadata"].items() if key != "uid"}
+    raw["metadata"]["labels"] = {**raw["metadata"]["labels"], HOSTNAME_LABEL: name}
+    labels = template.labels
+    return NodeLaunch(
+        group.name,
+        {"apiVersion": "v1", "kind": "Node", **raw},
+        labels.get(INSTANCE_TYPE, group.name),
+        group.price,
+        pods,
+        labels.get(ZONE_LABEL, ""),
+        labels.get(CAPACITY_TYPE, ""),
+    )

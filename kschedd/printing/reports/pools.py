@@ -1,0 +1,92 @@
+"""Texts about node pools: launches, pods for which no pool launches a node, and disagreements with the scheduler."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.printing.terminal.tables import Table, render
+
+Raw = Mapping[str, Any]
+_MOST: Final = 20  # pods that are named with their reasons
+
+
+def launch_text(found: Raw, style: TerminalStyle | None = None) -> str:
+    """Return the launches as a table, then the pods without a launch."""
+    style = style or TerminalStyle()
+    text = ""
+    if found["launches"]:
+        rows = tuple(_row(each) for each in found["launches"])
+        text = render(Table(("LAUNCH", "POOL", "TYPE", "ZONE", "CAPACITY", "PRICE/H", "PODS"), rows), style)
+        text += f"price per hour: {price_text(found['price'])}\n"
+    elif not found["refused"] and not found["existing"]:
+        text = "no pod is unschedulable: nothing is launched\n"
+    else:
+        text = f"{found['autoscaler']} launches no node\n"
+    if found["existing"]:
+        text += f"{_pods(len(found['existing']))} fit on the present nodes by the rules of {found['autoscaler']}\n"
+    return text + "".join(f"{line}\n" for line in _refused(found["refused"]))
+
+
+def _row(each: Raw) -> tuple[str, ...]:
+    return (
+        each["name"],
+        each["pool"],
+        each["type"],
+        each["zone"] or "-",
+        each["capacity_type"] or "-",
+        price_text(each["price"]),
+        str(len(each["pods"])),
+    )
+
+
+def price_text(price: float | None) -> str:
+    return "unknown" if price is None else f"{price:.4f}".rstrip("0").rstrip(".") if price else "0"
+
+
+def _refused(refused: Sequence[Raw]) -> Iterator[str]:
+    """Yield lines about the pods without a launch; pods with equal reasons share them."""
+    by_reason: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
+    for each in refused:
+        reasons = tuple((why["pool"], why["rule"], why["why"]) for why in each["pools"])
+        by_reason.setdefault(reasons, []).append(each["pod"])
+    for reasons, pods in list(by_reason.items())[:_MOST]:
+        more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
+        yield f"no pool launches a node for {pods[0]}{more}:"
+        for pool, rule, why in reasons:
+            yield f"  {f'pool {pool} ({rule})' if pool else rule}: {why}"
+    if len(by_reason) > _MOST:
+        yield f"... and {len(by_reason) - _MOST} more reasons; -o json has them"
+
+
+def pools_text(found: Raw, style: TerminalStyle) -> str:
+    """Return an autoscaler's decision, and where the scheduler disagrees."""
+    return launch_text(found, style) + "".join(f"{line}\n" for line in _disagreements(found))
+
+
+def _disagreements(found: Raw) -> Iterator[str]:
+    differing, name, count = found["disagreements"], found["autoscaler"], found["expected"]
+    pending = [each for each in differing if not each["node"]]
+    elsewhere = [each for each in differing if each["node"]]
+    swapped = (
+        f"; {_pods(found['swapped'])} in the place of an equal pod, or on an equal node" if found["swapped"] else ""
+    )
+    if not differing:
+        if count:
+            yield f"the scheduler agrees with {name} about {_pods(count)}{swapped}"
+    else:
+        yield (
+            f"the scheduler disagrees with {name} about {len(differing)} of {_pods(count)}: {len(pending)} pending, "
+            f"{len(elsewhere)} on a node of another pool{swapped}"
+        )
+    for each in [*pending, *elsewhere][:_MOST]:
+        yield f"  {each['pod']}: {name} expects {each['expected']}, the scheduler: {each['node'] or 'pending'}"
+        if each["why"]:
+            yield f"    {each['why']}"
+    if len(differing) > _MOST:
+        yield f"  ... and {len(differing) - _MOST} more; -o json has them"
+    if found["unused"]:
+        yield f"launched, but without a pod: {', '.join(found['unused'])}"
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count:,} pods"
