@@ -215,3 +215,57 @@ async def test_what_was_answered_or_seen_is_there_after_each_kill_9(tmp_path: Pa
     assert run.listener.answers > CRASHES
     assert run.seen > CRASHES
     assert run.resumed > 0
+
+
+LEASES = {"kind": "Lease", "namespace": "kube-node-lease"}
+
+
+def lease_event(item: dict[str, Any]) -> tuple[int, str, str]:
+    return item["resource_version"], item["object"]["metadata"]["name"], item["object"]["spec"]["renewTime"]
+
+
+async def leases(client: Client) -> dict[str, tuple[int, str]]:
+    """Return version and renewTime of each Lease."""
+    found = (await client.call("objects.list", **LEASES))["items"]
+    return {
+        raw["metadata"]["name"]: (int(raw["metadata"]["resourceVersion"]), raw["spec"]["renewTime"]) for raw in found
+    }
+
+
+async def test_a_watch_of_leases_resumes_after_a_kill_9_with_each_lease_in_its_present_state(tmp_path: Path) -> None:
+    """The first watch gets one renewal at once; a later daemon reports each Lease with a version after that renewal."""
+    names = {"n1", "n2", "n3"}
+    capacity = {"cpu": "1", "memory": "1Gi", "pods": "10"}
+    nodes = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"capacity": capacity}}
+        for name in sorted(names)
+    ]
+    seen = 0
+    with forked_daemons(tmp_path) as daemons:
+        for number in range(4):
+            daemon = daemons.start()
+            assert daemon is not None
+            try:
+                async with Client.connect(daemons.socket) as client:
+                    with trio.fail_after(_PATIENCE_S):
+                        if number == 0:
+                            await client.call("objects.apply", nodes)
+                            while len(await leases(client)) < len(names):  # noqa: ASYNC110 - a controller creates them
+                                await trio.sleep(0.01)
+                            seen = (await client.call("daemon.info"))["resource_version"]
+                        before = await leases(client)
+                        assert all(version > seen for version, _ in before.values()) or number == 0
+                        first: dict[str, tuple[int, str]] = {}
+                        async with client.subscribe("objects.watch", **LEASES, since=seen) as items:
+                            while (number and first.keys() != names) or not first:
+                                version, name, time = lease_event(await anext(items))
+                                assert version > seen
+                                assert name not in first
+                                first[name] = version, time
+                            if number:
+                                assert first == before
+                                version, name, time = lease_event(await anext(items))  # of this daemon's first renewal
+                            assert (await leases(client))[name] == (version, time)
+                            seen = version
+            finally:
+                daemon.close()

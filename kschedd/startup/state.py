@@ -101,10 +101,12 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
         if begin is not None:
             log.warning("dump_not_read", why="the journal has a cluster already, which goes on")
         opened.store.stand_for(rules)
+        before = opened.store.version
+        if opened.journal.state.reserved:  # clients may have received renewals of Leases, which are not persisted
+            opened.store.renew_all_leases()
         if options.bootstrap_policy:
-            before = opened.store.version
             opened.store.seed_bootstrap_policy()
-            opened.journal.append(opened.store.written_after(before))
+        opened.journal.append(opened.store.written_after(before))
         return opened.journal, opened.store
     store = Store(now=clock.now, seed=seed, admission=admission, rules=rules)
     try:

@@ -4,7 +4,7 @@ The other sources are a journal, a dump, a mirrored cluster, and the changes of 
 """
 
 import builtins
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -81,12 +81,18 @@ class KeptStore(StoreReader):
         return self._admission.chain
 
     def replay(self, events: Iterable[tuple[EventType, Object]]) -> None:
-        """Replay committed writes from the journal; their versions continue the versions of this store."""
+        """Replay committed writes from the journal; their versions follow the versions of this store."""
         try:
             for event_type, obj in events:
+                self.log.skip_to(obj.resource_version - 1)
                 self._objects.commit(event_type, self._objects.find(obj.kind, obj.namespace, obj.name), obj)
         finally:
             self._generated.begin_at(self.version)
+
+    def skip_to(self, version: int) -> None:
+        """Give the next write a version after `version`, because clients may have received versions up to it."""
+        self.log.skip_to(version)
+        self._generated.begin_at(self.version)
 
     def roll_back(self, version: int) -> None:
         """Undo the writes after this version; none of them may have been delivered to watches."""
@@ -332,14 +338,27 @@ class KeptStore(StoreReader):
         if self._objects.refusal is not None:
             return
         before, last = self.log.version, None
-        for space in self._objects.spaces(LEASE, None):
-            for some in in_parts([*space.values()], _PART):
-                for lease in some:
-                    if next_renewal(lease) is not None:
-                        last = self.renew_lease(lease.namespace, lease.name)
-                yield
+        for some in self._renewable():
+            for lease in some:
+                last = self.renew_lease(lease.namespace, lease.name)
+            yield
         if last is not None and self.log.version == before:
-            self._objects.commit_renewal(last, renewed_at(last, self._now()).at_version(before + 1))
+            self._renew_early(last)
+
+    def renew_all_leases(self) -> None:
+        """Write a renewal of each Lease that kschedd renews, because clients may have received lost renewals."""
+        for some in self._renewable():
+            for lease in some:
+                self._renew_early(lease)
+
+    def _renewable(self) -> Iterator[builtins.list[Object]]:
+        """Yield the Leases that kschedd renews, in parts."""
+        for space in self._objects.spaces(LEASE, None):
+            yield from in_parts([lease for lease in space.values() if next_renewal(lease) is not None], _PART)
+
+    def _renew_early(self, lease: Object) -> None:
+        renewal = renewed_at(lease, self._now())
+        self._objects.commit_renewal(lease, renewal.at_version(self.log.version + 1))
 
     def _end(self, old: Pod) -> Pod:
         """Delete a pod that is not being deleted yet and can be removed immediately."""

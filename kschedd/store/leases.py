@@ -5,6 +5,10 @@ annotation `kschedd.io/renewed-every-seconds` therefore represents all renewals 
 the latest renewal. While a client watches Leases, each renewal is written with a resourceVersion and an event: the
 store writes all due renewals when the watch begins, and the heartbeat controller writes later renewals. While no client
 watches Leases, renewals are not written.
+
+The journal does not contain renewals. It reserves their versions instead, so that a restarted daemon continues after
+them. If versions are reserved, the restarted daemon renews each Lease once: a client that resumes a watch receives each
+Lease in its present state.
 """
 
 from collections.abc import Sequence
@@ -13,7 +17,6 @@ from typing import Final, overload
 from kschedd.api.objects import Object
 from kschedd.api.text.numbers import whole_number
 from kschedd.api.text.times import SECOND, micro_stamp, micros
-from kschedd.store.objects.log import MODIFIED, WatchEvent
 
 LEASE: Final = "Lease"
 RENEWED_EVERY: Final = "kschedd.io/renewed-every-seconds"
@@ -23,14 +26,6 @@ def interval_s(lease: Object) -> int | None:
     """Return the seconds between two renewals; None if this program does not renew the Lease."""
     text = (lease.metadata.get("annotations") or {}).get(RENEWED_EVERY)
     return (whole_number(text) or None) if isinstance(text, str) else None
-
-
-def is_renewal(event: WatchEvent) -> bool:
-    """Return whether the event only renews a Lease that kschedd renews."""
-    new, old = event.new, event.old
-    if event.type != MODIFIED or new.kind != LEASE or old is None or interval_s(new) is None:
-        return False
-    return interval_s(old) is not None
 
 
 def next_renewal(lease: Object) -> float | None:

@@ -13,9 +13,12 @@ from structlog.testing import capture_logs
 from kschedd.api.pods import Pod
 from kschedd.object_faults import ObjectRef
 from kschedd.store.errors import Gone
+from kschedd.store.journal.format import RESERVED
 from kschedd.store.journal.journal import Journal, JournalDamaged, JournalError
 from kschedd.store.journal.salvage import open_journal
+from kschedd.store.leases import RENEWED_EVERY
 from kschedd.store.store import Store
+from kschedd.values import run_steps
 from tests.store.manifests import Clock, config_map, node, pod
 
 
@@ -296,3 +299,91 @@ def test_a_damaged_page_is_found_although_nothing_was_written(path: Path) -> Non
     path.write_bytes(data)
     with pytest.raises(JournalDamaged, match="the database is damaged"):
         open_journal(path, now=Clock(), seed=5, admission=None, drop_damaged=False)
+
+
+def lease(name: str) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "kube-node-lease", "annotations": {RENEWED_EVERY: "10"}}
+    spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": "2023-11-14T22:13:20.000000Z"}
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
+
+
+def renewing(journal: Journal, clock: Clock) -> Store:
+    """Fill a journal with two Leases that are renewed a hundred times, and with a write after each 40 renewals."""
+    store = Store(now=clock, seed=5)
+    watch = store.watch(None, 0)
+    for name in ("n1", "n2"):
+        store.create(lease(name))
+    for turn in range(50):
+        clock.now += 10
+        run_steps(store.renewing_leases())
+        if turn % 20 == 0:
+            store.create(config_map(f"c{turn}"))
+        journal.append(watch.take())
+    return store
+
+
+@pytest.mark.parametrize("compacted", [0, 9, 1000])
+def test_renewals_are_not_persisted_and_their_versions_are_not_used_again(path: Path, compacted: int) -> None:
+    clock = Clock(1_700_000_000.0)
+    journal = Journal(path)
+    store = renewing(journal, clock)
+    maps = [obj.raw for obj in store.list("ConfigMap")]
+    written = journal.tail
+    assert written == store.version - 100
+    assert journal.state.reserved >= store.version
+    journal.compact_some(compacted)
+    assert journal.tail == max(0, written - compacted)
+    base = journal.state.base
+    journal.close()
+    again = loaded(path)
+    assert again.version >= store.version
+    assert [obj.raw for obj in again.list("ConfigMap")] == maps
+    assert again.create(config_map("later")).resource_version > store.version
+    assert again.log.oldest == base
+
+
+def test_a_watch_that_resumes_after_a_restart_gets_each_renewed_lease_once(path: Path) -> None:
+    clock = Clock(1_700_000_000.0)
+    journal = Journal(path)
+    store = renewing(journal, clock)
+    seen, resumed = store.version, store.version - 50
+    journal.close()
+    again = loaded(path)
+    again.set_clock(clock)
+    again.renew_all_leases()
+    for since in (seen, resumed):
+        events = again.watch(("Lease",), since).take()
+        assert [event.new.name for event in events] == ["n1", "n2"]
+        assert all(event.version > seen for event in events)
+        shown = {event.new.name: event.new.raw for event in events}
+        assert {obj.name: obj.raw for obj in again.list("Lease")} == shown
+    missed = [event.new.name for event in again.watch(("ConfigMap",), resumed).take()]
+    assert missed == [event.new.name for event in store.watch(("ConfigMap",), resumed).take()] == ["c40"]
+
+
+def test_one_reservation_covers_many_renewals(path: Path) -> None:
+    journal = Journal(path)
+    store = renewing(journal, Clock(1_700_000_000.0))
+    first = next(event.version for event in store.written_after(0) if event.renewal)
+    assert first < journal.state.reserved == first + 1 + RESERVED  # the first batch had two renewals
+    journal.close()
+
+
+def test_a_salvaged_journal_continues_after_the_reserved_versions(path: Path) -> None:
+    journal = Journal(path)
+    renewing(journal, Clock(1_700_000_000.0))
+    journal.reserve(1_999_999)
+    journal.close()
+    damage(path, "UPDATE events SET raw = x'00' WHERE version = (SELECT max(version) FROM events)")
+    assert salvaged(path)[0].version == 2_000_000
+
+
+def test_a_write_that_changes_a_lease_is_persisted(path: Path) -> None:
+    clock = Clock(1_700_000_000.0)
+    journal = Journal(path)
+    store = renewing(journal, clock)
+    before = store.version
+    changed = store.merge_patch("Lease", "kube-node-lease", "n1", {"metadata": {"labels": {"a": "b"}}})
+    journal.append(store.written_after(before))
+    journal.close()
+    assert loaded(path).get("Lease", "kube-node-lease", "n1").labels == changed.labels == {"a": "b"}

@@ -278,3 +278,39 @@ def test_shared_parts_of_an_object_are_counted_once() -> None:
     assert before > 100_000
     store.merge_patch("ConfigMap", "default", "c", {"metadata": {"labels": {"a": "b"}}})
     assert store.history_bytes_used[0] < before + 10_000
+
+
+def test_a_log_that_skips_versions_gives_each_event_once() -> None:
+    log = EventLog(3)
+    names = {4: "a", 5: "b", 90: "c", 91: "d"}
+    for version, name in names.items():
+        log.skip_to(version - 1)
+        made = typed("ConfigMap", config_map(name) | {"metadata": {"name": name, "resourceVersion": str(version)}})
+        log.append(WatchEvent(ADDED, None, made, version))
+    for since in range(3, 92):
+        expected = [version for version in names if version > since]
+        assert [event.version for event in log.written_after(since)] == expected
+        for limit in (1, 2, 3):
+            cursor, taken = log.watch(None, since), []
+            while cursor.behind:
+                taken += [event.version for event in cursor.take(limit)]
+            assert taken == expected
+            assert cursor.version == 91
+    assert [event.version for event in log.written_between(4, 50)] == [5]
+    log.skip_to(200)
+    late = log.watch(None, 91)
+    assert (late.behind, late.take(1), late.behind) == (True, [], False)
+    log.truncate(200)
+    assert [event.version for event in log.after(4)] == [5, 90, 91]
+
+
+def test_a_log_that_skips_versions_drops_the_oldest_events() -> None:
+    log = EventLog(history=2, patience=2)
+    for version in (1, 2, 50, 51, 90, 91):
+        log.skip_to(version - 1)
+        made = typed("ConfigMap", config_map("a") | {"metadata": {"name": "a", "resourceVersion": str(version)}})
+        log.append(WatchEvent(ADDED, None, made, version))
+    assert log.oldest == 51
+    assert [event.version for event in log.after(51)] == [90, 91]
+    with pytest.raises(Gone):
+        log.after(50)

@@ -20,7 +20,7 @@ import trio
 from kschedd.actors.threads import at_work, in_actor_thread
 from kschedd.child_process import beginning, start
 from kschedd.store.journal.format import JournalDamaged, JournalError
-from kschedd.store.journal.journal import Journal, packed
+from kschedd.store.journal.journal import Journal, packed, persistent, reservation
 from kschedd.store.journal.process import LENGTH, framed
 from kschedd.store.journal.writer import PackedWrite
 from kschedd.store.objects.log import WatchEvent
@@ -138,6 +138,7 @@ class JournalProcess:
         self._run = begin
         self.version = journal.version
         self.tail = journal.tail
+        self._reserved = journal.state.reserved
         self.head_flushed = journal.head_flushed
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: trio.socket.SocketType | None = None
@@ -149,9 +150,14 @@ class JournalProcess:
         return None if self._process is None else self._process.pid
 
     async def append(self, events: Sequence[WatchEvent]) -> None:
+        if version := reservation(events, self._reserved):
+            await self._order("reserve", version)
+            self._reserved = version
+        if not (kept := persistent(events)):
+            return
         writes: list[PackedWrite] = []
         size = 0
-        for event in events:
+        for event in kept:
             writes.append(packed(event))
             size += len(writes[-1][-1])
             if size > _MOST_SENT:

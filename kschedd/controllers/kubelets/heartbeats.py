@@ -26,7 +26,7 @@ from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
-from kschedd.store.leases import LEASE, RENEWED_EVERY, interval_s, is_renewal, next_renewal
+from kschedd.store.leases import LEASE, RENEWED_EVERY, interval_s, next_renewal
 from kschedd.store.objects.log import ADDED, DELETED, WatchEvent
 from kschedd.store.writes import Create, RenewLease, Write, patch_of, status_of
 
@@ -55,7 +55,7 @@ class Heartbeats(InSteps):
 
         When a client starts to watch Leases, the store writes the first renewal.
         """
-        return not is_renewal(event) or self._renewals.next is None
+        return not event.renewal or self._renewals.next is None
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         nodes: dict[tuple[str, str], None] = {}
@@ -66,7 +66,7 @@ class Heartbeats(InSteps):
                 if event.type == DELETED and new.namespace == NODE_LEASES:
                     nodes["", new.name] = None
                 elif watched and new.namespace == NODE_LEASES:
-                    begins = is_renewal(event) and self._renewals.next is None
+                    begins = event.renewal and self._renewals.next is None
                     for lease in view.list(LEASE, NODE_LEASES) if begins else (new,):
                         self._renew_later(lease)
             elif new.kind == "Namespace":

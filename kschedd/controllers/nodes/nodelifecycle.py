@@ -56,7 +56,7 @@ from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, Conflict
-from kschedd.store.leases import LEASE, interval_s, is_renewal
+from kschedd.store.leases import LEASE, interval_s
 from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Patch, Write, status_of
 
@@ -140,7 +140,7 @@ class NodeLifecycle(InSteps):
                     self._forget(new.name)
                 else:
                     self._see(new, view, now)
-            elif new.kind == LEASE and new.namespace == NODE_LEASES and not is_renewal(event):
+            elif new.kind == LEASE and new.namespace == NODE_LEASES and not event.renewal:
                 node = view.find("Node", "", new.name)
                 if isinstance(node, Node):
                     self._see(node, view, now)

@@ -16,13 +16,12 @@ from kschedd.store.objects.log import DELETED
 _TOUCHED = "(kind, namespace, name) IN (SELECT kind, namespace, name FROM events WHERE version <= ?)"
 
 
-def move_events(db: Database, state: State, up_to: int) -> tuple[State, int]:
-    """Merge the events up to this version into the snapshot. Return the new State and the number of events."""
-    moved, chain = state.base, state.chain
-    last = db.execute("SELECT version, chain FROM events WHERE version = ?", (up_to,)).fetchone()
-    if last is None:
+def move_events(db: Database, state: State, most: int) -> tuple[State, int]:
+    """Merge at most `most` of the oldest events into the snapshot. Return the new State and the number of events."""
+    oldest = "SELECT version, chain FROM events ORDER BY version LIMIT ?"
+    count, up_to, chain = db.execute(f"SELECT count(*), max(version), chain FROM ({oldest})", (most,)).fetchone()
+    if not count:
         return state, 0
-    moved, chain = last
     add_up = "SELECT count(*), coalesce(sum(sum), 0)"
     lost, lost_total = db.execute(f"{add_up} FROM objects WHERE {_TOUCHED}", (up_to,)).fetchone()
     db.execute(f"DELETE FROM objects WHERE {_TOUCHED}", (up_to,))
@@ -35,7 +34,7 @@ def move_events(db: Database, state: State, up_to: int) -> tuple[State, int]:
     db.execute(f"INSERT INTO objects SELECT kind, namespace, name, raw, sum {latest}", which)
     db.execute("DELETE FROM events WHERE version <= ?", (up_to,))
     total = state.total - lost_total + new_total
-    return attrs.evolve(state, base=moved, chain=chain, count=state.count - lost + new, total=total), moved - state.base
+    return attrs.evolve(state, base=up_to, chain=chain, count=state.count - lost + new, total=total), count
 
 
 def vacuum(db: Database, pages: int) -> bool:

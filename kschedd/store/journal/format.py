@@ -1,8 +1,9 @@
 """The journal's format: tables, checksums, and the errors of an unusable journal.
 
 The table `objects` is the snapshot: the objects of the cluster at the snapshot's version. The table `events` contains
-every later write, in order. The table `meta` contains the format number and one record, the State, with the snapshot's
-version, row count and checksum.
+every later write, in order, except renewals of Leases. The table `meta` contains the format number and one record, the
+State, with the snapshot's version, row count and checksum. Format 3 differs from format 2 in that versions of renewals
+are reserved in the State and missing in `events`; a journal has format 2 until its first reservation.
 
 Three checksums detect changed, lost and added rows:
 - `sum` of a row: CRC-32 of the kind, namespace, name and object. Compaction copies an event's `sum` into the snapshot,
@@ -26,7 +27,8 @@ import msgpack
 from kschedd.errors import KscheddError
 from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventType
 
-FORMAT: Final = 2
+FORMATS: Final = (2, 3)  # the formats that can be read and written
+RESERVED: Final = 10_000  # number of versions per reservation
 CODES: Final[dict[EventType, int]] = {ADDED: 0, MODIFIED: 1, DELETED: 2}
 TYPES: Final[dict[int, EventType]] = {code: name for name, code in CODES.items()}
 SCHEMA: Final = """
@@ -107,7 +109,8 @@ class Event:
 class State:
     """The State record in `meta`: the snapshot's version, its row count and checksum total, and the chain up to it.
 
-    `epoch` identifies the history; the same version in another epoch may be a different write.
+    `epoch` identifies the history; the same version in another epoch may be a different write. Clients may have
+    received renewals of Leases with versions up to `reserved`.
     """
 
     epoch: str
@@ -115,9 +118,16 @@ class State:
     chain: int
     count: int
     total: int
+    reserved: int = 0
+
+    @property
+    def format(self) -> int:
+        """The format of a journal with this State."""
+        return FORMATS[1] if self.reserved else FORMATS[0]
 
     def packed(self) -> bytes:
-        body: bytes = msgpack.packb([self.epoch, self.base, self.chain, self.count, self.total])
+        fields = [self.epoch, self.base, self.chain, self.count, self.total]
+        body: bytes = msgpack.packb([*fields, self.reserved] if self.reserved else fields)
         return body + zlib.crc32(body).to_bytes(4, "big")
 
 

@@ -15,7 +15,7 @@ import structlog
 
 from kschedd.object_faults import ObjectRef
 from kschedd.store.admission.chain import Admission
-from kschedd.store.journal.format import CODES, JournalDamaged, JournalError, State, row_sum
+from kschedd.store.journal.format import CODES, RESERVED, JournalDamaged, JournalError, State, row_sum
 from kschedd.store.journal.head import Head
 from kschedd.store.journal.reading import Progress, Reading, read_object
 from kschedd.store.journal.writer import JournalWriter, PackedWrite
@@ -36,12 +36,24 @@ def packed(event: WatchEvent) -> PackedWrite:
     return event.version, CODES[event.type], obj.kind, obj.namespace, obj.name, _pack(obj.raw)
 
 
+def persistent(events: Sequence[WatchEvent]) -> Sequence[WatchEvent]:
+    """Return the events to write to the journal: all except renewals of Leases."""
+    return [event for event in events if not event.renewal]
+
+
+def reservation(events: Sequence[WatchEvent], reserved: int) -> int:
+    """Return the version to reserve before clients receive these events; 0 if no reservation is necessary."""
+    last = max((event.version for event in events if event.renewal), default=0)
+    return last + RESERVED if last > reserved else 0
+
+
 class Journal(JournalWriter):
     """A journal file, with the conversion of objects to rows and of rows to objects. See JournalWriter."""
 
     def append(self, events: Sequence[WatchEvent]) -> None:
         """Write a batch of events; the batch is on disk when this method returns."""
-        self.write([packed(event) for event in events])
+        self.reserve(reservation(events, self._state.reserved))
+        self.write([packed(event) for event in persistent(events)])
 
     def snapshot(self, store: Store) -> None:
         """Replace the journal's content by this store's objects, in a new epoch."""
@@ -56,7 +68,7 @@ class Journal(JournalWriter):
                 self._db.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?)", row)
                 count, total = count + 1, total + checksum
             self._state = State(uuid.uuid4().hex, store.version, 0, count, total)
-            self._set_meta(state=self._state.packed())
+            self._set_state(self._state)
         self._version, self._chain, self._tail = store.version, 0, 0
         self._head.write(Head(self._version, self._chain, self._state.epoch))
         self._head.sync()
@@ -89,13 +101,14 @@ class Journal(JournalWriter):
                 objects, events = reading.since(base)
                 store = new_store(objects=objects, version=base)
                 store.replay(events)
+                store.skip_to(self._state.reserved)
             except JournalError:
                 raise
             except Exception as fault:  # Each object is then added separately, to find the invalid one
                 log.warning("object_unreadable", why=str(fault))
             else:
                 return store
-        store = new_store(objects=(), version=self._version)
+        store = new_store(objects=(), version=max(self._version, self._state.reserved))
         folder = self._path.with_name(FOLDER)
         store.set_aside = take_over(reading.latest(), leave_out, read_object, store.take_over, folder)
         return store

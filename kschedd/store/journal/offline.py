@@ -17,7 +17,7 @@ import msgpack
 
 from kschedd.object_faults import ObjectRef
 from kschedd.store.journal.files import beside, reject_remains
-from kschedd.store.journal.format import CODES, FORMAT, JournalDamaged, JournalError
+from kschedd.store.journal.format import CODES, JournalDamaged, JournalError
 from kschedd.store.journal.journal import Journal
 from kschedd.store.journal.reading import json_fault
 from kschedd.store.journal.salvage import open_journal
@@ -43,9 +43,11 @@ class Verified:
     bytes: int
     damage: str = ""
     epoch: str = ""
+    format: int = 0
     snapshot_version: int = 0
     snapshot_objects: int = 0
     version: int = 0
+    writes: int = 0  # since the snapshot
     objects: int = 0
     unreadable: tuple[str, ...] = ()
 
@@ -54,13 +56,13 @@ class Verified:
         return not self.damage and not self.unreadable
 
     def lines(self) -> Iterator[str]:
-        yield f"{self.file}: format {FORMAT}, {self.bytes:,} bytes"
+        yield f"{self.file}: {f'format {self.format}, ' if self.format else ''}{self.bytes:,} bytes"
         if self.damage:
             yield f"damaged: {self.damage}"
             return
         yield f"epoch {self.epoch}"
         yield f"snapshot: {self.snapshot_objects:,} objects at version {self.snapshot_version:,}"
-        yield f"writes since: {self.version - self.snapshot_version:,}, up to version {self.version:,}"
+        yield f"writes since: {self.writes:,}, up to version {self.version:,}"
         yield f"objects: {self.objects:,}"
         yield from (f"unreadable: {each}" for each in self.unreadable)
         if self.is_whole:
@@ -99,6 +101,8 @@ def verified(path: Path, progress: Progress | None = None) -> Verified:
                     str(file),
                     size,
                     epoch=state.epoch,
+                    format=state.format,
+                    writes=journal.tail,
                     snapshot_version=state.base,
                     snapshot_objects=state.count,
                     version=journal.version,
@@ -160,7 +164,7 @@ def removed(path: Path, refs: Sequence[ObjectRef]) -> tuple[Path, ...]:
                 if ref not in rows:
                     raise JournalError(str(file), f"has no object {ref}; kschedd journal export lists the objects")
             copies = tuple(keep_copy(rows[ref], file.with_name(FOLDER)) for ref in refs)
-            first = journal.version + 1
+            first = max(journal.version, journal.state.reserved) + 1
             journal.write(
                 [
                     (version, CODES[DELETED], ref.kind, ref.namespace, ref.name, _tombstone(ref, version))

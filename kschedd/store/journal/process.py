@@ -11,7 +11,7 @@ array:
 
     ["open", path, epoch]        the first; the journal must exist and have this epoch
     ["write", [PackedWrite, …], true if more of this batch follows]
-    ["repair", version]   ["flush_head"]   ["compact_some", events]   ["shrink_some", pages]
+    ["reserve", version]   ["repair", version]   ["flush_head"]   ["compact_some", events]   ["shrink_some", pages]
 
     ["done", version, tail, head_flushed, return value of the call]
     ["failed", file, why]   ["damaged", file, why, good version or nil]

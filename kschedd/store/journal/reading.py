@@ -6,7 +6,7 @@ The methods raise JournalDamaged at the first mismatch.
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -58,10 +58,14 @@ class Reading:
         """
         rows = self.rows()
         merged = _Merged()
-        for event in islice(rows, max(0, version - self._state.base)):
+        later: list[Event] = []  # the first event after the version
+        for event in rows:
+            if event.version > version:
+                later.append(event)
+                break
             merged.add(event)
         objects = (read_object(key[0], raw) for key, raw in merged.over(self._snapshot()))
-        return objects, ((event.type, read_object(event.kind, event.raw)) for event in rows)
+        return objects, ((event.type, read_object(event.kind, event.raw)) for event in chain(later, rows))
 
     def latest(self) -> Iterator[Row]:
         """Yield the last state of every object, as unparsed rows."""
@@ -89,16 +93,16 @@ class Reading:
 
     def rows(self) -> Iterator[Event]:
         """Yield the writes after the snapshot, with unparsed objects."""
-        version, chain = self._state.base, self._state.chain
+        version, linked = self._state.base, self._state.chain
         with ours(self._file, "the events cannot be read", version):
             for row in self._db.execute("SELECT * FROM events ORDER BY version"):
-                if isinstance(row[0], int) and row[0] != version + 1:
-                    why = f"version {version + 1} is missing (the next version is {row[0]})"
-                    raise JournalDamaged(self._file, why, version)
                 event = read_event(row)
-                if event is None or event.chain != link(chain, event.version, _CODES[event.type], event.sum):
-                    raise JournalDamaged(self._file, f"version {version + 1} is damaged", version)
-                version, chain = event.version, event.chain
+                if event is None or event.chain != link(linked, event.version, _CODES[event.type], event.sum):
+                    why = f"version {version + 1} is damaged"
+                    if isinstance(row[0], int) and row[0] != version + 1:
+                        why = f"version {version + 1} is missing (the next version is {row[0]})"
+                    raise JournalDamaged(self._file, why, version)
+                version, linked = event.version, event.chain
                 self._note_row()
                 yield event
 

@@ -119,8 +119,10 @@ def salvage(path: Path, disk: Disk = REAL_DISK) -> Salvaged:
         last = _events(db, state, found, head if of_this_history else None)
     finally:
         db.close()
-    known = max(last, 0 if head is None else head.head.version, 0 if state is None else state.base)
-    steps = known // EPOCH_STEP + (1 if head is not None and head.is_last else 2)
+    of_state = 0 if state is None else max(state.base, state.reserved)
+    known = max(last, 0 if head is None else head.head.version, of_state)
+    is_last = state is not None and head is not None and head.is_last
+    steps = known // EPOCH_STEP + (1 if is_last else 2)
     found.version = steps * EPOCH_STEP
     return found
 
@@ -170,7 +172,7 @@ def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead 
         highest = _highest(db)
         for row in db.execute("SELECT * FROM events ORDER BY version"):
             event = read_event(row)
-            if event is None or (version is not None and event.version != version + 1):
+            if event is None or (version is not None and event.version <= version):
                 break
             if chain is not None and event.chain != link(chain, event.version, CODES[event.type], event.sum):
                 break

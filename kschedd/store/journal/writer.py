@@ -21,11 +21,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
+import attrs
+
 from kschedd.store.journal.compaction import move_events, vacuum
 from kschedd.store.journal.disk import REAL_DISK, Disk
 from kschedd.store.journal.files import OpenFiles, connect, flush_log, reject_remains
 from kschedd.store.journal.format import (
-    FORMAT,
+    FORMATS,
     SCHEMA,
     JournalDamaged,
     JournalError,
@@ -83,12 +85,14 @@ class JournalWriter:
         known = self._meta("format")
         if known is None and self._meta("state") is None and not written:
             with self._transaction():
-                self._set_meta(format=FORMAT, state=State(uuid.uuid4().hex, 0, 0, 0, 0).packed())
+                self._set_state(State(uuid.uuid4().hex, 0, 0, 0, 0))
             with ours(self._file, "cannot be written"):
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        elif known != FORMAT:
-            newer = " and was written by a newer one" if isinstance(known, int) and known > FORMAT else ""
-            raise JournalError(self._file, f"has format {known}{newer}; this kschedd reads and writes format {FORMAT}")
+        elif known not in FORMATS:
+            newer = " and was written by a newer one" if isinstance(known, int) and known > FORMATS[-1] else ""
+            supported = " and ".join(map(str, FORMATS))
+            why = f"has format {known}{newer}; this kschedd reads and writes formats {supported}"
+            raise JournalError(self._file, why)
         state = read_state(self._meta("state"))
         if state is None:
             raise JournalDamaged(self._file, "has no version of its snapshot")
@@ -155,12 +159,12 @@ class JournalWriter:
     def write(self, writes: Sequence[PackedWrite]) -> None:
         """Write a batch; the batch is on disk when this method returns.
 
-        The versions of the batch must continue `version` without a gap.
+        Each version must be later than the version before; only versions of renewals are missing.
         """
         rows: list[_Row] = []
         version, linked = self._version, self._chain
         for follows, code, kind, namespace, name, raw in writes:
-            assert follows == version + 1, f"version {version + 1} is next, not {follows}"
+            assert follows > version, f"a version after {version} is next, not {follows}"
             version, checksum = follows, row_sum(kind, namespace, name, raw)
             linked = link(linked, version, code, checksum)
             rows.append((version, code, kind, namespace, name, raw, checksum, linked))
@@ -176,6 +180,21 @@ class JournalWriter:
             self._failure = failure
             raise
         self._version, self._chain, self._tail = version, linked, self._tail + len(rows)
+
+    def reserve(self, version: int) -> None:
+        """Reserve the versions up to `version` for renewals; they are reserved on disk when this method returns."""
+        if version <= self._state.reserved:
+            return
+        if self._failure is not None:
+            raise self._failure
+        state = attrs.evolve(self._state, reserved=version)
+        try:
+            with self._checked(), self._transaction():
+                self._set_state(state)
+        except JournalError as failure:
+            self._failure = failure
+            raise
+        self._state = state
 
     @property
     def head_flushed(self) -> bool:
@@ -202,14 +221,16 @@ class JournalWriter:
             self._head.sync()
             with self._transaction():
                 self._db.execute("DELETE FROM events WHERE version > ?", (self._version,))
-                self._set_meta(format=FORMAT)
+                self._set_state(self._state)
         self._failure = None
 
     def _go_back(self, version: int) -> None:
         chain = self._chain_at(version)
         if not isinstance(chain, int) or not self._state.base <= version < self._version:
             raise JournalDamaged(self._file, f"ends at version {self._version}, and version {version} was the last")
-        self._tail -= self._version - version
+        with ours(self._file, "cannot be read"):
+            count = self._db.execute("SELECT count(*) FROM events WHERE version > ?", (version,)).fetchone()[0]
+        self._tail -= count
         self._version, self._chain = version, chain
 
     def compact_some(self, events: int) -> bool:
@@ -218,8 +239,8 @@ class JournalWriter:
         Return whether there are more free pages to release.
         """
         with self._checked(), self._unsynced(), self._transaction():
-            state, moved = move_events(self._db, self._state, min(self._state.base + events, self._version))
-            self._set_meta(state=state.packed())
+            state, moved = move_events(self._db, self._state, events)
+            self._set_state(state)
         self._state, self._tail = state, self._tail - moved
         return self._tail > 0
 
@@ -279,8 +300,9 @@ class JournalWriter:
             row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return None if row is None else row[0]
 
-    def _set_meta(self, **values: object) -> None:
-        self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+    def _set_state(self, state: State) -> None:
+        values = (("format", state.format), ("state", state.packed()))
+        self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
 
     @contextmanager
     def _checked(self) -> Iterator[None]:

@@ -1,7 +1,8 @@
 """The event log: all object changes in order, stored once and shared by all watchers.
 
-Each write has the next version, so an event's index in the log is its version minus that of the oldest event. A watcher
-is a position in this list, so an event costs nothing for a watcher until the watcher takes it.
+Each write has the next version. Only the restart of a daemon skips versions: those that renewals of Leases had, which
+are not persisted. A watcher is a position in the log, so an event costs nothing for a watcher until the watcher takes
+it.
 
 The log contains the last `history` events, or fewer if the estimated memory of the events exceeds `most_bytes`. Older
 events that an open cursor has not taken are also kept, up to `patience` events in total. A cursor that is further
@@ -10,7 +11,9 @@ persisted events, up to the version `shown`. A cursor ends when it is closed or 
 """
 
 import weakref
+from bisect import bisect_right
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Final, Literal
 
 from kschedd.api.objects import Object
@@ -25,6 +28,7 @@ _TRIM_STEP: Final = 1000  # events
 _TRIM_SHARE: Final = 16  # the log is trimmed again when it has grown by its limit in bytes divided by this number
 _SMALL: Final = 2_048  # estimated bytes of the event of a pod, and minimum estimate for other events
 _FEWEST: Final = 10  # minimum number of events to keep, regardless of their size
+_VERSION: Final = attrgetter("version")
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
@@ -32,7 +36,8 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 class WatchEvent:
     """One change. `old` is None for ADDED; for DELETED, `new` is the last state with the version of the deletion.
 
-    `loaded` is true if no request wrote the object: it is from a dump, or existed when the watch began.
+    `loaded` is true if no request wrote the object: it is from a dump, or existed when the watch began. `renewal` is
+    true if kschedd has renewed a Lease: the change is not persisted.
     """
 
     type: EventType
@@ -40,6 +45,7 @@ class WatchEvent:
     new: Object
     version: int
     loaded: bool = False
+    renewal: bool = False
 
 
 class Cursor:
@@ -80,7 +86,10 @@ class Cursor:
         """
         assert not self._closed, "this watch was closed"
         events = self._log.after(self._next - 1, limit)
-        self._next += len(events)
+        if limit is None or len(events) < limit:
+            self._next = max(self._next, self._log.shown + 1)
+        elif events:
+            self._next = events[-1].version + 1
         kinds = self._kinds
         return events if kinds is None else [event for event in events if event.new.kind in kinds]
 
@@ -99,11 +108,11 @@ class EventLog:
         most_bytes: int = MOST_BYTES,
         events: Iterable[WatchEvent] = (),
     ) -> None:
-        """Create a log of these events; the first event has version `version` + 1."""
+        """Create a log of these events, which follow `version`."""
         self._events: list[WatchEvent] = list(events)
-        self._first = version + 1  # version of _events[0], or of the next event
+        self._oldest = version
         # version of the latest event; an attribute, because every write reads it
-        self.version = version + len(self._events)
+        self.version = self._events[-1].version if self._events else version
         self._history = history
         self._patience = max(patience, history)
         self._most_bytes = most_bytes
@@ -156,7 +165,7 @@ class EventLog:
     @property
     def oldest(self) -> int:
         """The oldest version at which a watch can start."""
-        return self._first - 1
+        return self._oldest
 
     def is_watched(self, kind: str) -> bool:
         """Return whether a watch of only this kind is open; a controller watches several kinds and does not count."""
@@ -174,6 +183,10 @@ class EventLog:
         if len(self._events) >= self._trim_at:
             self._trim()
 
+    def skip_to(self, version: int) -> None:
+        """Give the next event the version after `version`, or a later version."""
+        self.version = max(self.version, version)
+
     def watch(self, kinds: Iterable[str] | None, since_version: int) -> Cursor:
         if since_version < self.oldest:
             raise Gone(since_version, self.oldest)
@@ -184,10 +197,10 @@ class EventLog:
         return cursor
 
     def after(self, version: int, limit: int | None = None) -> list[WatchEvent]:
-        start = version + 1 - self._first
-        if start < 0:
-            raise Gone(version, self.oldest)
-        end = len(self._events) if self._shown is None else max(start, self._shown + 1 - self._first)
+        if version < self._oldest:
+            raise Gone(version, self._oldest)
+        start = self._place_after(version)
+        end = len(self._events) if self._shown is None else max(start, self._place_after(self._shown))
         return self._events[start : end if limit is None else min(end, start + limit)]
 
     def written_after(self, version: int) -> list[WatchEvent]:
@@ -195,18 +208,27 @@ class EventLog:
 
         Raises Gone if the events were dropped.
         """
-        if version < self.oldest:
-            raise Gone(version, self.oldest)
-        return self._events[version + 1 - self._first :]
+        if version < self._oldest:
+            raise Gone(version, self._oldest)
+        return self._events[self._place_after(version) :]
 
     def written_between(self, after: int, up_to: int) -> list[WatchEvent]:
         """Return the events after one version and up to another."""
-        return self.written_after(after)[: up_to - after]
+        return self._events[self._place_after(after) : self._place_after(up_to)]
+
+    def _place_after(self, version: int) -> int:
+        """Return the index of the first event after this version."""
+        if version >= self.version:
+            return len(self._events)
+        place = len(self._events) - (self.version - version)
+        if place > 0 and self._events[place - 1].version == version:  # no version was skipped since
+            return place
+        return bisect_right(self._events, version, key=_VERSION)
 
     def truncate(self, version: int) -> None:
         """Remove the events after this version; no cursor may have received any of them."""
         assert version >= self.shown, "events that cursors have seen must remain"
-        del self._events[version + 1 - self._first :]
+        del self._events[self._place_after(version) :]
         self.version = version
         while self._large and next(reversed(self._large)) > version:
             self._large_bytes -= self._large.popitem()[1]
@@ -224,9 +246,9 @@ class EventLog:
         keep = max(min(keep, self._patience), self.version - self.shown)
         drop = len(self._events) - keep
         if drop > 0:
+            self._oldest = self._events[drop - 1].version
             del self._events[:drop]
-            self._first += drop
-            while self._large and (oldest := next(iter(self._large))) < self._first:
+            while self._large and (oldest := next(iter(self._large))) <= self._oldest:
                 self._large_bytes -= self._large.pop(oldest)
         self._trim_at = len(self._events) + self._step
         self._trim_at_bytes = self._large_bytes + self._most_bytes // _TRIM_SHARE
@@ -235,7 +257,7 @@ class EventLog:
         """Return the number of latest events whose estimated size is within the limit."""
         left, held = len(self._events), self._bytes
         while held > self._most_bytes and left > _FEWEST:
-            held -= _SMALL + self._large.get(self.version + 1 - left, 0)
+            held -= _SMALL + self._large.get(self._events[-left].version, 0)
             left -= 1
         return left
 

@@ -146,7 +146,7 @@ class StoredObjects:
         if self.refusal is not None:
             raise self.refusal
         self._by_kind[old.kind][old.namespace][old.name] = renewed
-        self.log.append(WatchEvent(MODIFIED, old, renewed, renewed.resource_version))
+        self.log.append(WatchEvent(MODIFIED, old, renewed, renewed.resource_version, renewal=True))
 
     def commit_end(self, old: Pod, going: Pod, gone: Pod) -> None:
         """Commit the deletion of a pod as two writes: the first marks it as deleting, the second removes it.
