@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from kschedd.commands.notices import report_error
 from kschedd.printing.terminal.safe import safe
 from kschedd.verbs.command_line.parsing import path_value
 
@@ -24,6 +25,7 @@ def add_parser(subparsers: Any) -> None:
     )
     save.add_argument("file", type=path_value, metavar="FILE")
     save.add_argument("--state", type=path_value, metavar="DIR", help="a state directory that no daemon uses")
+    save.add_argument("--force", action="store_true", help="overwrite an existing file")
     save.set_defaults(run=_save)
     restore = what.add_parser("restore", help="create the state directory DIR from FILE")
     restore.add_argument("file", type=path_value, metavar="FILE")
@@ -34,6 +36,9 @@ def add_parser(subparsers: Any) -> None:
 def _save(options: argparse.Namespace) -> int:
     from kschedd.store.journal.snapshot_file import snapshot_of_journal, write_snapshot
 
+    if options.file.exists() and not options.force:
+        report_error(f"{options.file} already exists; --force overwrites it")
+        return 1
     if options.state is not None:
         version, objects = snapshot_of_journal(options.state)
     else:
@@ -52,6 +57,6 @@ def _restore(options: argparse.Namespace) -> int:
 
     store = restore_snapshot(options.file, options.state)
     number = sum(len(store.list(kind)) for kind in store.kinds())
-    print(safe(f"{options.state}: {number:,} objects; versions go on from {store.version:,}"))
-    print(safe(f"go on with: kschedd run --state {options.state}"))
+    print(safe(f"{options.state}: {number:,} objects; versions continue from {store.version:,}"))
+    print(safe(f"continue with: kschedd run --state {options.state}"))
     return 0

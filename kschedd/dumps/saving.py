@@ -74,7 +74,7 @@ def write_dump(path: Path, objects: Iterable[Raw], *, force: bool) -> int:
             str(path), f"the name must end with {', '.join(SUFFIXES)}, or with one of these and .gz to compress it"
         )
     if path.exists() and not force:
-        raise DumpError(str(path), "there is a file already; --force writes over it")
+        raise DumpError(str(path), "already exists; --force overwrites it")
     chunks = json_chunks if plain.endswith(".json") else yaml_chunks
     counted = _Counted(objects)
     beside = path.with_name(f".{path.name}.{os.getpid()}")

@@ -164,7 +164,8 @@ def _in_group(session: VerbSession, words: Sequence[str]) -> bool:
         if second not in members:
             names = did_you_mean(second, members)
             if not names:
-                names = allowed_names(second, members) + (f"; {_NO_CONTAINERS}" if first == "debug" else "")
+                hints = {"debug": _NO_CONTAINERS, "fork": f"`fork create {shortened(second)}` creates a fork"}
+                names = allowed_names(second, members) + (f"; {hints[first]}" if first in hints else "")
             raise UsageError(f'{first}: unknown command "{shortened(second)}"{names}')
     elif session.whole_names and first in BY_NAME and BY_NAME[first].whole:
         raise UsageError(f"{first} was renamed to `{BY_NAME[first].whole}`")

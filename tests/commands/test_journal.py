@@ -55,8 +55,11 @@ def test_a_snapshot_goes_from_one_state_directory_into_another(
 ) -> None:
     file, new = str(tmp_path / "file"), str(tmp_path / "new")
     assert cli.main(["snapshot", "save", file, "--state", str(state)]) == 0
+    assert cli.main(["snapshot", "save", file, "--state", str(state)]) == 1
+    assert f"{file} already exists; --force overwrites it" in capsys.readouterr().err
+    assert cli.main(["snapshot", "save", file, "--force", "--state", str(state)]) == 0
     assert cli.main(["snapshot", "restore", file, "--state", new]) == 0
-    assert "versions go on from 1,000,000" in capsys.readouterr().out
+    assert "versions continue from 1,000,000" in capsys.readouterr().out
     assert cli.main(["snapshot", "restore", file, "--state", new]) == 1
     assert "already exists: give another directory" in capsys.readouterr().err
     assert cli.main(["journal", "verify", new]) == 0

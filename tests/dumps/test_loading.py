@@ -387,7 +387,7 @@ def test_load_and_save_are_verbs(name: str, tmp_path: Path, scenario: Any) -> No
     assert "missing ReplicaSets were added from their pods: shop/web-abc" in answer
     assert "n1" in scenario.do("get pods -A -o wide", "")
     assert "objects saved" in scenario.do(f"save {tmp_path / name}", "")
-    assert "there is a file already; --force writes over it" in scenario.do(f"save {tmp_path / name}", "")
+    assert "already exists; --force overwrites it" in scenario.do(f"save {tmp_path / name}", "")
     assert "the name must end with .json" in scenario.do(f"save {tmp_path / 'x.txt'}", "")
     assert "cannot be read" in scenario.do(f"load {tmp_path / 'missing.json'}", "")
     assert "kubectl get -A -o json" in scenario.do("load --how", "")
