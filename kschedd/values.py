@@ -8,7 +8,7 @@ creates about twenty such objects. Classes declared with `fast_frozen` are there
 """
 
 import copy
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from itertools import islice
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, Final, Never, TypeVar
@@ -55,14 +55,16 @@ class _Frozen:
     """Provides the `__setattr__` that all frozen classes of attrs share."""
 
 
-def run_steps(steps: Generator[Any, None, T]) -> T:
-    """Run a generator to completion, and return its result."""
+def run_steps(steps: Generator[Any, None, T], check: Callable[[], None] | None = None) -> T:
+    """Run a generator to completion, and return its result; `check` is called after each step, and may raise."""
     while True:
         try:
             next(steps)
         except StopIteration as done:
             value: T = done.value
             return value
+        if check is not None:
+            check()
 
 
 def in_parts(items: Iterable[T], size: int) -> Generator[list[T], None, None]:

@@ -229,6 +229,11 @@ def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
     for flag, value in others.items():
         if value:
             raise MirrorUsageError(f"{flag} does not go with {own}, which uses the present objects of a cluster")
+    if options.descheduler:
+        raise MirrorUsageError(
+            f"--descheduler does not go with {own}: kschedd's descheduler evicts only pods of kschedd's own cluster; "
+            "`kschedd plan deschedule -f FILE` shows the evictions in a mirror"
+        )
     if options.time != (1.0, None):
         raise MirrorUsageError(f"--time does not go with {own}, which uses the real time")
     if options.schedule is None:

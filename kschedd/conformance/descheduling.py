@@ -6,15 +6,18 @@ and otherwise only evictions of the second list.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod
 from kschedd.api.text.times import seconds
 from kschedd.conformance.records import GoldenRecord
 from kschedd.descheduler.cluster import DescheduledPod, DeschedulingCluster, owners
 from kschedd.descheduler.cycle import evictor_of, run_cycle
+from kschedd.descheduler.evictor import Evictor
 from kschedd.descheduler.policy import policy_of
+from kschedd.values import run_steps
 
 Raw = Mapping[str, Any]
 
@@ -24,14 +27,14 @@ def descheduling_differences(record: GoldenRecord) -> Iterator[str]:
     expected: Raw = record.raw["expect"]
     policy = policy_of(record.raw["policy"])
     objects = [parse(raw) for raw in record.objects]
-    cluster = DeschedulingCluster.of(objects, seconds(record.raw["now"]), policy.limits)
+    cluster = run_steps(DeschedulingCluster.of(objects, seconds(record.raw["now"]), policy.limits))
     pods = [obj for obj in objects if obj.kind == "Pod"]
     for profile in policy.profiles:
         evictor = evictor_of(profile, cluster)
-        for name, holds in (("evictable", evictor.filter), ("passesPreEviction", evictor.pre_filter)):
+        for name, holds in (("evictable", evictor.filter), ("passesPreEviction", _passes(evictor))):
             if profile.name in expected.get(name, ()):
                 yield from _unequal(f"{name}.{profile.name}", _keys(pods, holds), set(expected[name][profile.name]))
-    run_cycle(policy, cluster)
+    run_steps(run_cycle(policy, cluster))
     evicted = {_named(each) for each in cluster.evicted}
     always = {_recorded(each) for each in expected["evicted"]}
     possible = always | {_recorded(each) for each in expected.get("sometimes", ())}
@@ -44,6 +47,10 @@ def descheduling_differences(record: GoldenRecord) -> Iterator[str]:
     missing = {(each["pod"], each["strategy"], each["why"]) for each in expected.get("refused", ())} - refused
     if missing:
         yield f"refused: {sorted(missing)} is missing"
+
+
+def _passes(evictor: Evictor) -> Callable[[Pod], bool]:
+    return lambda pod: run_steps(evictor.pre_filter(pod))
 
 
 def _keys(pods: list[Object], holds: Any) -> set[str]:

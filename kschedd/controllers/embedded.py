@@ -6,6 +6,7 @@ The daemon runs each controller in its own actor; simulations run them in this o
 from kschedd.controllers.api_services import APIServiceAvailability
 from kschedd.controllers.autoscaling.autoscalers import Autoscalers
 from kschedd.controllers.cluster_roles import ClusterRoleAggregation
+from kschedd.controllers.descheduling import Descheduler
 from kschedd.controllers.disruption import Disruption
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.jobs.cronjobs import CronJobs
@@ -34,6 +35,7 @@ from kschedd.controllers.workloads.daemonsets import DaemonSets
 from kschedd.controllers.workloads.deployments import Deployments
 from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.controllers.workloads.statefulsets import StatefulSets
+from kschedd.descheduler.policy import read_policy
 
 
 def embedded_controllers(
@@ -51,6 +53,7 @@ def embedded_controllers(
     `kubelet_version`, new nodes report addresses and the system information of such a kubelet.
     """
     options = options or ControllerOptions()
+    policy = options.descheduler
     return [
         SystemNamespaces(),
         Quotas(),  # first, because the quotas of a dump must be counted before workloads create pods
@@ -78,4 +81,5 @@ def embedded_controllers(
         *([VolumeResizer()] if served else ()),
         EphemeralVolumes(),
         ResourceClaims(),
+        *([Descheduler(read_policy(policy, "policy"), options.descheduling_interval_s)] if policy else ()),
     ]

@@ -1,4 +1,4 @@
-"""Options of the controllers, with the names of kube-controller-manager's flags.
+"""Options of the controllers, named like the flags of kube-controller-manager and of the descheduler.
 
 `kschedd run` has a flag for each option; scenarios use the command `controllers`. Values are given as text, as in
 flags. Source: Kubernetes v1.34, cmd/kube-controller-manager/app/options.
@@ -6,14 +6,18 @@ flags. Source: Kubernetes v1.34, cmd/kube-controller-manager/app/options.
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.simulation.pod_behavior import DEFAULT, PodBehavior
 from kschedd.api.text.durations import DurationError, parse_duration, show_duration
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.controllers.nodes.zones import NodeLifecycleConfig
+from kschedd.descheduler.policy import read_policy
 from kschedd.errors import KscheddError
+from kschedd.input_files import open_input
 
 TERMINATED_POD_THRESHOLD: Final = 12_500
 _WAITS: Final = "waits_for_configuration"  # name of the field of PodBehavior
@@ -26,6 +30,8 @@ class ControllerOptions:
     cloud_provider: str = ""  # "external": nodes register with the taint `uninitialized`
     cloud_init_delay_s: float | None = None  # delay before nodes are initialized; None: only a command initializes them
     pod_behavior: PodBehavior | None = None  # of new pods; None: they run until they are deleted
+    descheduler: str = ""  # a DeschedulerPolicy as YAML or JSON; "": there is no descheduler
+    descheduling_interval_s: float = 300.0
 
 
 @attrs.define(eq=False)
@@ -46,6 +52,7 @@ class Option:
     read: Callable[[str], Any]  # parses the value, or raises ValueError with the reason
     default: str
     help: str
+    is_file: bool = False  # whether the value is the path of a file
 
 
 def _positive_duration(text: str) -> float:
@@ -85,6 +92,20 @@ def _share(text: str) -> float:
 def _provider(text: str) -> str:
     if text not in ("", "external"):
         raise ValueError('must be "external" or empty')
+    return text
+
+
+def _policy(path: str) -> str:
+    """Return the text of a file with a valid DeschedulerPolicy."""
+    try:
+        with open_input(Path(path), pipes=True) as file:
+            text = file.read().decode()
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise ValueError(f"cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from wrong
+    try:
+        read_policy(text, path)
+    except ConfigErrors as wrong:
+        raise ValueError(f"is no valid policy:\n{wrong}") from wrong
     return text
 
 
@@ -176,6 +197,16 @@ OPTIONS: Final[Mapping[str, Option]] = {
         "",
         "wait: containers start when the ConfigMaps and Secrets to which they refer exist, as in a cluster; ignore: "
         "they start without them (default wait, or ignore with --from and --without controllers)",
+    ),
+    "descheduler": Option(
+        "descheduler",
+        _policy,
+        "",
+        "file with a DeschedulerPolicy (descheduler/v1alpha2): run a descheduler with this policy",
+        is_file=True,
+    ),
+    "descheduling-interval": Option(
+        "descheduling_interval_s", _positive_duration, "5m", "interval between two cycles of the descheduler"
     ),
 }
 

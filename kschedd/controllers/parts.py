@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
 
+from kschedd.controllers.descheduling import Descheduler
 from kschedd.controllers.kubelets.heartbeats import Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.running.controller import Controller
@@ -33,6 +34,11 @@ def field_manager(controller: Controller) -> str:
 
 def without_parts(controllers: Iterable[Controller], without: Collection[str]) -> list[Controller]:
     """Return the controllers that remain if these parts are disabled."""
-    return [
-        each for each in controllers if ("kubelets" if isinstance(each, _OF_KUBELETS) else "controllers") not in without
-    ]
+    return [each for each in controllers if _part_of(each) not in without]
+
+
+def _part_of(controller: Controller) -> Part | None:
+    """Return the part to which the controller belongs; None for the descheduler, a program of its own."""
+    if isinstance(controller, Descheduler):
+        return None
+    return "kubelets" if isinstance(controller, _OF_KUBELETS) else "controllers"

@@ -12,6 +12,7 @@ import attrs
 
 from kschedd.controllers.autoscaling.autoscalers import Autoscalers
 from kschedd.controllers.copies import copy_of
+from kschedd.controllers.descheduling import Descheduler
 from kschedd.controllers.event_expiry import EventExpiry
 from kschedd.controllers.jobs.cronjobs import CronJobs
 from kschedd.controllers.running.controller import Controller
@@ -21,7 +22,7 @@ from kschedd.store.cluster_api import ClusterWriter, listed
 from kschedd.store.objects.log import Cursor, WatchEvent
 
 _ROUNDS = 100_000
-_PERIODIC = (Autoscalers, CronJobs, EventExpiry)  # controllers that always have a deadline
+_PERIODIC = (Autoscalers, CronJobs, Descheduler, EventExpiry)  # controllers that always have a deadline
 
 _Inbox = tuple[Callable[[WatchEvent], bool] | None, list[WatchEvent]]
 """The condition on the events of an inbox, and its events."""

@@ -7,9 +7,9 @@ Source: sigs.k8s.io/descheduler, pkg/descheduler/evictions/evictions.go, pkg/des
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -17,9 +17,19 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.descheduler.policy import EvictionLimits
+from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.eviction import covers, may_go_unready
+from kschedd.values import in_parts
 
 Raw = Mapping[str, Any]
+T = TypeVar("T")
+Work = Generator[int, None, T]
+"""Work in steps: yields the number of objects that were examined since the last pause, about 10 us each."""
+
+READ: Final = ("Node", "Pod", "Namespace", "PodDisruptionBudget", "PriorityClass", "PersistentVolumeClaim")
+"""The kinds of the objects that a cycle reads."""
+
+PART: Final = 100  # number of objects that are examined between two pauses
 
 _IGNORING_BUDGETS: Final = frozenset(("Pending", "Succeeded", "Failed"))
 
@@ -64,7 +74,6 @@ class DeschedulingCluster:
     priorities: Mapping[str, int]  # value of each PriorityClass by name
     claims: Mapping[tuple[str, str], Raw]  # PersistentVolumeClaims by namespace and name
     limits: EvictionLimits = attrs.field(factory=EvictionLimits)
-    check: Callable[[], None] = lambda: None  # function called for each considered pod; may raise to end the cycle
     evicted: list[DescheduledPod] = attrs.field(factory=list, init=False)
     refused: list[RefusedEviction] = attrs.field(factory=list, init=False)
     _pods: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # node -> uid -> pod
@@ -76,16 +85,12 @@ class DeschedulingCluster:
     _by_namespace: Counter[str] = attrs.field(factory=Counter, init=False)
 
     @classmethod
-    def of(
-        cls,
-        objects: Iterable[Object],
-        now_s: float,
-        limits: EvictionLimits,
-        check: Callable[[], None] = lambda: None,
-    ) -> "DeschedulingCluster":
+    def of(cls, objects: Iterable[Object], now_s: float, limits: EvictionLimits) -> Work["DeschedulingCluster"]:
         kinds: dict[str, list[Object]] = {}
-        for obj in objects:
-            kinds.setdefault(obj.kind, []).append(obj)
+        for part in in_parts(objects, PART):
+            for obj in part:
+                kinds.setdefault(obj.kind, []).append(obj)
+            yield len(part)
         made = cls(
             now_s,
             [node for node in kinds.get("Node", ()) if isinstance(node, Node)],
@@ -94,13 +99,14 @@ class DeschedulingCluster:
             {obj.name: int(obj.raw.get("value") or 0) for obj in kinds.get("PriorityClass", ())},
             {(obj.namespace, obj.name): obj.raw for obj in kinds.get("PersistentVolumeClaim", ())},
             limits,
-            check,
         )
-        for obj in kinds.get("Pod", ()):
-            assert isinstance(obj, Pod), "objects of kind Pod are pods"
-            made._owned.update(owner.get("uid", "") for owner in owners(obj))
-            if obj.node_name:
-                made._pods.setdefault(obj.node_name, {})[obj.uid] = obj
+        for part in in_parts(kinds.get("Pod", ()), PART):
+            for obj in part:
+                assert isinstance(obj, Pod), "objects of kind Pod are pods"
+                made._owned.update(owner.get("uid", "") for owner in owners(obj))
+                if obj.node_name:
+                    made._pods.setdefault(obj.node_name, {})[obj.uid] = obj
+            yield len(part)
         made._allowed = {obj.key: int(obj.status.get("disruptionsAllowed") or 0) for obj in made.budgets}
         return made
 
@@ -187,3 +193,10 @@ def is_ready(node: Node) -> bool:
     """Return whether the node is ready; a node without a Ready condition is ready as well."""
     conditions = node.status.get("conditions") or ()
     return all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")
+
+
+def objects_to_read(store: ClusterReader) -> Iterator[Object]:
+    """Yield the objects of the kinds that a cycle reads."""
+    for kind in READ:
+        for space in store.present(kind):
+            yield from space

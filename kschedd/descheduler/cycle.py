@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.nodes import Node
-from kschedd.descheduler.cluster import DeschedulingCluster, is_ready
+from kschedd.descheduler.cluster import DeschedulingCluster, Work, is_ready
 from kschedd.descheduler.evictor import Evictor
 from kschedd.descheduler.policy import (
     AffinityStrategyArgs,
@@ -33,7 +33,7 @@ from kschedd.descheduler.strategies.utilization import high_utilization, low_uti
 from kschedd.descheduler.strategies.violations import of_anti_affinity, of_node_affinity, of_taints
 from kschedd.errors import KscheddError
 
-_STRATEGIES: Final[Mapping[type[StrategyArgs], Callable[[str, Any, Evictor, Sequence[Node]], None]]] = {
+_STRATEGIES: Final[Mapping[type[StrategyArgs], Callable[[str, Any, Evictor, Sequence[Node]], Work[None]]]] = {
     LifeTimeArgs: by_life_time,
     FailedPodsArgs: failed,
     RestartsArgs: restarting,
@@ -58,7 +58,7 @@ class UnknownThresholdError(KscheddError, rpc_code="invalid"):
         return f'profile {self.profile}: priorityThreshold: there is no PriorityClass "{self.name}"'
 
 
-def run_cycle(policy: DeschedulerPolicy, cluster: DeschedulingCluster) -> int:
+def run_cycle(policy: DeschedulerPolicy, cluster: DeschedulingCluster) -> Work[int]:
     """Run one cycle, and return the number of considered nodes: the ready nodes that the policy selects.
 
     The evictions are stored in `cluster`. With fewer than two considered nodes, no pod is evicted. Raises
@@ -74,10 +74,10 @@ def run_cycle(policy: DeschedulerPolicy, cluster: DeschedulingCluster) -> int:
     evictors = [evictor_of(profile, cluster) for profile in policy.profiles]
     for profile, evictor in zip(policy.profiles, evictors, strict=True):
         for name, args in profile.deschedule:
-            _STRATEGIES[type(args)](name, args, evictor, nodes)
+            yield from _STRATEGIES[type(args)](name, args, evictor, nodes)
     for profile, evictor in zip(policy.profiles, evictors, strict=True):
         for name, args in profile.balance:
-            _STRATEGIES[type(args)](name, args, evictor, nodes)
+            yield from _STRATEGIES[type(args)](name, args, evictor, nodes)
     return len(nodes)
 
 

@@ -5,7 +5,7 @@ The methods `filter` and `pre_filter` are the extension points Filter and PreEvi
 Source: sigs.k8s.io/descheduler, pkg/framework/plugins/defaultevictor.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import attrs
@@ -13,7 +13,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.text.times import seconds
-from kschedd.descheduler.cluster import DeschedulingCluster, RequestOutcome, is_ready, owners
+from kschedd.descheduler.cluster import DeschedulingCluster, RequestOutcome, Work, is_ready, owners
 from kschedd.descheduler.node_fit import fits_any_other
 from kschedd.descheduler.policy import SYSTEM_CRITICAL, ChosenPods, EvictorArgs
 
@@ -22,16 +22,15 @@ _PREFER_NO_EVICTION: Final = "descheduler.alpha.kubernetes.io/prefer-no-eviction
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _SOURCE: Final = "kubernetes.io/config.source"
 
-PodCheck = Callable[[Pod], bool]
 
-
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Evictor:
     """The evictor of one profile in one descheduling cycle."""
 
     cluster: DeschedulingCluster
     profile: str
     args: EvictorArgs
+    _destinations: list[Node] | None = attrs.field(default=None, init=False)  # nodes for node_fit, on first use
 
     def filter(self, pod: Pod) -> bool:
         """Return whether the policy allows the eviction of this pod at all."""
@@ -39,7 +38,6 @@ class Evictor:
 
     def why_protected(self, pod: Pod) -> str | None:
         """Return the reason why the pod must not be evicted; None if eviction is allowed."""
-        self.cluster.check()
         annotations = pod.metadata.get("annotations") or {}
         if _EVICT in annotations:
             return None
@@ -111,23 +109,33 @@ class Evictor:
                 return True
         return False
 
-    def pre_filter(self, pod: Pod) -> bool:
+    def pre_filter(self, pod: Pod) -> Work[bool]:
         """Return whether the pod may be evicted now: the pod fits on another node, and its namespace is selected."""
         selector = self.args.namespace_selector
-        if self.args.node_fit and not fits_any_other(self.cluster, pod, self._destinations()):
+        if self.args.node_fit and not (yield from fits_any_other(self.cluster, pod, self._ready_nodes())):
             return False
         if selector.empty:
             return True
         labels = self.cluster.namespaces.get(pod.namespace)
         return labels is not None and selector.matches(labels)
 
-    def _destinations(self) -> Iterator[Node]:
-        selector = self.args.node_selector
-        return (node for node in self.cluster.nodes if is_ready(node) and selector.matches(node.labels))
+    def _ready_nodes(self) -> list[Node]:
+        if self._destinations is None:
+            selector = self.args.node_selector
+            self._destinations = [
+                node for node in self.cluster.nodes if is_ready(node) and selector.matches(node.labels)
+            ]
+        return self._destinations
 
-    def chooses(self, chosen: ChosenPods) -> PodCheck:
-        """Return a function that checks a pod against both filters and the namespaces and labels of a strategy."""
-        return lambda pod: chosen.contains(pod.namespace, pod.labels) and self.filter(pod) and self.pre_filter(pod)
+    def choose(self, pods: Iterable[Pod], chosen: ChosenPods) -> Work[list[Pod]]:
+        """Return the pods that pass both filters, in the namespaces and with the labels that a strategy selects."""
+        found = []
+        for pod in pods:
+            yield 2  # a pod costs more than a node
+            selected = chosen.contains(pod.namespace, pod.labels) and self.filter(pod)
+            if selected and (yield from self.pre_filter(pod)):
+                found.append(pod)
+        return found
 
     def evict(self, pod: Pod, strategy: str) -> RequestOutcome:
         return self.cluster.evict(pod, strategy, self.profile)

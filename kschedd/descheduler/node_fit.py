@@ -11,7 +11,8 @@ from kschedd.api.pods import Pod
 from kschedd.api.selecting.requirements import SelectorError
 from kschedd.api.selecting.selectors import LabelSelector, parse_label_selector
 from kschedd.api.selecting.terms import Taint, Toleration
-from kschedd.descheduler.cluster import DeschedulingCluster
+from kschedd.descheduler.cluster import PART, DeschedulingCluster, Work
+from kschedd.values import in_parts
 
 HARD_EFFECTS: Final = frozenset(("NoSchedule", "NoExecute"))
 
@@ -60,12 +61,17 @@ def fits(cluster: DeschedulingCluster, pod: Pod, node: Node) -> bool:
     return pod.node_name == node.name or _has_room(cluster, pod, node)
 
 
-def fits_any_other(cluster: DeschedulingCluster, pod: Pod, nodes: Iterable[Node]) -> bool:
-    return any(node.name != pod.node_name and fits(cluster, pod, node) for node in nodes)
+def fits_any_other(cluster: DeschedulingCluster, pod: Pod, nodes: Iterable[Node]) -> Work[bool]:
+    others = (node for node in nodes if node.name != pod.node_name)
+    return (yield from fits_any(cluster, pod, others))
 
 
-def fits_any(cluster: DeschedulingCluster, pod: Pod, nodes: Iterable[Node]) -> bool:
-    return any(fits(cluster, pod, node) for node in nodes)
+def fits_any(cluster: DeschedulingCluster, pod: Pod, nodes: Iterable[Node]) -> Work[bool]:
+    for part in in_parts(nodes, PART):
+        if any(fits(cluster, pod, node) for node in part):
+            return True
+        yield len(part)
+    return False
 
 
 def _has_room(cluster: DeschedulingCluster, pod: Pod, node: Node) -> bool:

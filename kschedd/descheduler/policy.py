@@ -192,6 +192,7 @@ class DeschedulerPolicy:
     node_selector: LabelSelector
     limits: EvictionLimits
     grace_period_s: int | None
+    failure_events: bool = False  # whether each rejected eviction is recorded in an Event
 
 
 def read_policy(text: str, source: str) -> DeschedulerPolicy:
@@ -228,6 +229,7 @@ def _read(place: ConfigValue) -> DeschedulerPolicy:
             fields.maybe_integer("maxNoOfPodsToEvictTotal", _COUNT),
         ),
         fields.maybe_integer("gracePeriodSeconds", _COUNT),
+        fields.boolean("evictionFailureEventNotification", False),
     )
     if reading.faults:
         raise ConfigErrors(in_text_order(reading.faults))

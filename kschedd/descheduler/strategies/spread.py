@@ -12,7 +12,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import SpreadConstraint, parse_spread_constraint
-from kschedd.descheduler.cluster import DeschedulingCluster, RequestOutcome
+from kschedd.descheduler.cluster import DeschedulingCluster, RequestOutcome, Work
 from kschedd.descheduler.evictor import Evictor
 from kschedd.descheduler.node_fit import fits_any_other, selects, tolerates_hard_taints
 from kschedd.descheduler.policy import SpreadArgs
@@ -72,7 +72,7 @@ Alike = Mapping[tuple[tuple[str, str], ...], Sequence[Pod]]
 """Pods of a namespace by their labels."""
 
 
-def spread(name: str, args: SpreadArgs, evictor: Evictor, nodes: Sequence[Node]) -> None:
+def spread(name: str, args: SpreadArgs, evictor: Evictor, nodes: Sequence[Node]) -> Work[None]:
     cluster, of_cycle = evictor.cluster, _Nodes(nodes, {node.name: node for node in nodes})
 
     def chosen(pod: Pod) -> bool:
@@ -81,23 +81,26 @@ def spread(name: str, args: SpreadArgs, evictor: Evictor, nodes: Sequence[Node])
     of_namespace: dict[str, dict[tuple[tuple[str, str], ...], list[Pod]]] = {}
     for node in nodes:
         for pod in cluster.pods_on(node.name):
+            yield 1
             if chosen(pod):
                 alike = of_namespace.setdefault(pod.namespace, {})
                 alike.setdefault(tuple(sorted(pod.labels.items())), []).append(pod)
     moved: dict[str, Pod] = {}
     for alike in of_namespace.values():
         for constraint in _constraints((pod for pods in alike.values() for pod in pods), args):
-            cluster.check()
             domains = _domains(constraint, alike, of_cycle)
+            yield len(nodes) + sum(map(len, domains.values()))
             if not _balanced(domains.values(), constraint.spread.max_skew):
-                moved.update((pod.uid, pod) for pod in _balance(constraint, domains, of_cycle, cluster, args.node_fit))
-    _evict(name, moved.values(), evictor, chosen)
+                moving = yield from _balance(constraint, domains, of_cycle, cluster, args.node_fit)
+                moved.update((pod.uid, pod) for pod in moving)
+    yield from _evict(name, moved.values(), evictor, chosen)
 
 
-def _evict(name: str, pods: Iterable[Pod], evictor: Evictor, chosen: Callable[[Pod], bool]) -> None:
+def _evict(name: str, pods: Iterable[Pod], evictor: Evictor, chosen: Callable[[Pod], bool]) -> Work[None]:
     full: set[str] = set()  # names of the nodes whose limit is reached
     for pod in pods:
-        if pod.node_name in full or not chosen(pod) or not evictor.pre_filter(pod):
+        yield 2
+        if pod.node_name in full or not chosen(pod) or not (yield from evictor.pre_filter(pod)):
             continue
         outcome = evictor.evict(pod, name)
         if outcome is RequestOutcome.TOTAL_LIMIT:
@@ -146,7 +149,7 @@ def _balance(
     nodes: _Nodes,
     cluster: DeschedulingCluster,
     node_fit: bool,
-) -> list[Pod]:
+) -> Work[list[Pod]]:
     """Return the pods to move from the largest domains, so that the size of each domain comes close to the average."""
     average = sum(map(len, of_domain.values())) / len(of_domain)
     domains = sorted(((domain, sorted(pods, key=_rank)) for domain, pods in of_domain.items()), key=lambda d: len(d[1]))
@@ -168,9 +171,13 @@ def _balance(
         if skew <= constraint.spread.max_skew or most <= 0:
             low += 1
             continue
-        many.sort(key=lambda pod: fits_any_other(cluster, pod, receiving))
+        fitting = set()  # UIDs
+        for pod in many:
+            if (yield from fits_any_other(cluster, pod, receiving)):
+                fitting.add(pod.uid)
+        many.sort(key=lambda pod: pod.uid in fitting)
         going = many[-most:]
-        moved += [pod for pod in going if not node_fit or fits_any_other(cluster, pod, receiving)]
+        moved += [pod for pod in going if not node_fit or pod.uid in fitting]
         del many[-most:]
         few += going
     return moved

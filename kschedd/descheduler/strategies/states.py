@@ -9,7 +9,7 @@ from typing import Any, Final
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.text.times import seconds
-from kschedd.descheduler.cluster import RequestOutcome, owners
+from kschedd.descheduler.cluster import RequestOutcome, Work, owners
 from kschedd.descheduler.evictor import Evictor
 from kschedd.descheduler.policy import ConditionFilter, FailedPodsArgs, LifeTimeArgs, RestartsArgs
 
@@ -34,14 +34,11 @@ def evict_in_turn(evictor: Evictor, pods: Iterable[Pod], strategy: str) -> bool:
     return True
 
 
-def by_life_time(name: str, args: LifeTimeArgs, evictor: Evictor, nodes: Sequence[Node]) -> None:
-    cluster, chosen = evictor.cluster, evictor.chooses(args.pods)
-    found = [
-        pod
-        for node in nodes
-        for pod in cluster.all_pods_on(node.name)
-        if chosen(pod) and _outlived(args, pod, cluster.now_s)
-    ]
+def by_life_time(name: str, args: LifeTimeArgs, evictor: Evictor, nodes: Sequence[Node]) -> Work[None]:
+    cluster, found = evictor.cluster, []
+    for node in nodes:
+        chosen = yield from evictor.choose(cluster.all_pods_on(node.name), args.pods)
+        found += [pod for pod in chosen if _outlived(args, pod, cluster.now_s)]
     for pod in sorted(found, key=lambda pod: seconds(pod.metadata["creationTimestamp"])):
         if evictor.evict(pod, name) is RequestOutcome.TOTAL_LIMIT:
             return
@@ -112,8 +109,11 @@ def _holds(wanted: ConditionFilter, condition: Raw, now_s: float) -> bool:
     return age is not None and age >= 0 and int(age) >= wanted.min_age_s
 
 
-def failed(name: str, args: FailedPodsArgs, evictor: Evictor, nodes: Sequence[Node]) -> None:
-    _on_each_node(name, evictor, nodes, lambda pod: pod.phase == "Failed" and _fails(args, pod, evictor), args.pods)
+def failed(name: str, args: FailedPodsArgs, evictor: Evictor, nodes: Sequence[Node]) -> Work[None]:
+    def fails(pod: Pod) -> bool:
+        return pod.phase == "Failed" and _fails(args, pod, evictor)
+
+    return _on_each_node(name, evictor, nodes, fails, args.pods)
 
 
 def _fails(args: FailedPodsArgs, pod: Pod, evictor: Evictor) -> bool:
@@ -129,7 +129,7 @@ def _fails(args: FailedPodsArgs, pod: Pod, evictor: Evictor) -> bool:
     return not args.exit_codes or not args.exit_codes.isdisjoint(_exit_codes(pod, init=args.init_containers))
 
 
-def restarting(name: str, args: RestartsArgs, evictor: Evictor, nodes: Sequence[Node]) -> None:
+def restarting(name: str, args: RestartsArgs, evictor: Evictor, nodes: Sequence[Node]) -> Work[None]:
     fields = _fields(init=args.init_containers)
 
     def restarts(pod: Pod) -> int:
@@ -140,7 +140,7 @@ def restarting(name: str, args: RestartsArgs, evictor: Evictor, nodes: Sequence[
             return False
         return not args.states or not args.states.isdisjoint((pod.phase, *_reasons(pod, fields, ("waiting",))))
 
-    _on_each_node(name, evictor, nodes, often, args.pods, order=lambda pod: -restarts(pod))
+    return _on_each_node(name, evictor, nodes, often, args.pods, order=lambda pod: -restarts(pod))
 
 
 def _on_each_node(
@@ -150,10 +150,10 @@ def _on_each_node(
     matches: Callable[[Pod], bool],
     pods: Any,
     order: Callable[[Pod], int] | None = None,
-) -> None:
-    chosen = evictor.chooses(pods)
+) -> Work[None]:
     for node in nodes:
-        found = [pod for pod in evictor.cluster.all_pods_on(node.name) if chosen(pod) and matches(pod)]
+        chosen = yield from evictor.choose(evictor.cluster.all_pods_on(node.name), pods)
+        found = [pod for pod in chosen if matches(pod)]
         if order is not None:
             found.sort(key=order)
         if not evict_in_turn(evictor, found, name):

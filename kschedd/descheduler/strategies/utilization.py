@@ -13,7 +13,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.resources import amounts
-from kschedd.descheduler.cluster import DeschedulingCluster, RequestOutcome
+from kschedd.descheduler.cluster import DeschedulingCluster, RequestOutcome, Work
 from kschedd.descheduler.evictor import Evictor
 from kschedd.descheduler.node_fit import tolerates
 from kschedd.descheduler.policy import HighUtilizationArgs, LowUtilizationArgs
@@ -62,8 +62,8 @@ class _Use:
         return any(self.target[name] < amount for name, amount in self.used.items())
 
 
-def low_utilization(name: str, args: LowUtilizationArgs, evictor: Evictor, nodes: Sequence[Node]) -> None:
-    uses = _uses(args.thresholds, evictor.cluster, nodes)
+def low_utilization(name: str, args: LowUtilizationArgs, evictor: Evictor, nodes: Sequence[Node]) -> Work[None]:
+    uses = yield from _uses(args.thresholds, evictor.cluster, nodes)
     low, high = args.thresholds, args.targets
     if args.deviations:
         low, high = _around_average(uses, low, high)
@@ -83,12 +83,12 @@ def low_utilization(name: str, args: LowUtilizationArgs, evictor: Evictor, nodes
     def continues(use: _Use, room: Mapping[str, int]) -> bool:
         return use.is_above_target and all(amount > 0 for amount in room.values())
 
-    _Moving(name, evictor, args.exclude, args.most_of_node, continues).run(over, under, evictor.filter)
+    yield from _Moving(name, evictor, args.exclude, args.most_of_node, continues).run(over, under, evictor.filter)
 
 
-def high_utilization(name: str, args: HighUtilizationArgs, evictor: Evictor, nodes: Sequence[Node]) -> None:
+def high_utilization(name: str, args: HighUtilizationArgs, evictor: Evictor, nodes: Sequence[Node]) -> Work[None]:
     under, others = [], []
-    for use in _uses(args.thresholds, evictor.cluster, nodes):
+    for use in (yield from _uses(args.thresholds, evictor.cluster, nodes)):
         shares = use.shares
         if all(shares.get(each, 0.0) <= share for each, share in args.thresholds.items()):
             under.append(use)
@@ -106,12 +106,15 @@ def high_utilization(name: str, args: HighUtilizationArgs, evictor: Evictor, nod
     def continues(use: _Use, room: Mapping[str, int]) -> bool:
         return all(amount > 0 for amount in room.values())
 
-    _Moving(name, evictor, args.exclude, None, continues).run(under, others, chosen)
+    yield from _Moving(name, evictor, args.exclude, None, continues).run(under, others, chosen)
 
 
-def _uses(thresholds: Iterable[str], cluster: DeschedulingCluster, nodes: Iterable[Node]) -> list[_Use]:
-    resources = dict.fromkeys((*thresholds, *_ALWAYS))
-    return [_Use.of(node, cluster, resources) for node in nodes]
+def _uses(thresholds: Iterable[str], cluster: DeschedulingCluster, nodes: Iterable[Node]) -> Work[list[_Use]]:
+    resources, found = dict.fromkeys((*thresholds, *_ALWAYS)), []
+    for node in nodes:
+        found.append(_Use.of(node, cluster, resources))
+        yield 1 + len(found[-1].pods)
+    return found
 
 
 def _around_average(uses: Sequence[_Use], below: Shares, above: Shares) -> tuple[Shares, Shares]:
@@ -143,14 +146,15 @@ class _Moving:
     most_of_node: int | None
     continues: Continues
 
-    def run(self, giving: Sequence[_Use], receiving: Sequence[_Use], chosen: Callable[[Pod], bool]) -> None:
+    def run(self, giving: Sequence[_Use], receiving: Sequence[_Use], chosen: Callable[[Pod], bool]) -> Work[None]:
         room = {name: sum(use.target[name] - use.used[name] for use in receiving) for name in receiving[0].used}
         for use in giving:
             pods = by_priority([pod for pod in use.pods if chosen(pod)])
-            if not self._from(use, pods, room, receiving):
+            yield 1 + len(use.pods)
+            if not (yield from self._from(use, pods, room, receiving)):
                 return
 
-    def _from(self, use: _Use, pods: Iterable[Pod], room: Amounts, receiving: Sequence[_Use]) -> bool:
+    def _from(self, use: _Use, pods: Iterable[Pod], room: Amounts, receiving: Sequence[_Use]) -> Work[bool]:
         """Evict pods from the node of `use`. Return False if the limit of evictions per cycle is reached."""
         evicted = 0
         if not self.continues(use, room):
@@ -158,7 +162,9 @@ class _Moving:
         for pod in pods:
             if self.most_of_node is not None and evicted >= self.most_of_node:
                 break
-            if not _tolerated(pod, receiving) or pod.namespace in self.exclude or not self.evictor.pre_filter(pod):
+            if not _tolerated(pod, receiving) or pod.namespace in self.exclude:
+                continue
+            if not (yield from self.evictor.pre_filter(pod)):
                 continue
             outcome = self.evictor.evict(pod, self.strategy)
             if outcome is RequestOutcome.TOTAL_LIMIT:

@@ -1,12 +1,10 @@
 """The method that runs a cycle of the descheduler."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
-from kschedd.api.objects import Object
-from kschedd.descheduler.cluster import DeschedulingCluster
+from kschedd.descheduler.cluster import DeschedulingCluster, Work, objects_to_read
 from kschedd.descheduler.cycle import run_cycle
 from kschedd.descheduler.policy import read_policy
 from kschedd.service.cluster import ClusterBackend
@@ -17,10 +15,8 @@ from kschedd.service.request import DeleteOptions, Request
 from kschedd.service.scheduling.answers import DescheduledAnswer, DeschedulingAnswer, RefusedAnswer
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
-from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import Conflict, MultipleBudgets, NotFound, TooManyRequests
-
-_READ: Final = ("Node", "Pod", "Namespace", "PodDisruptionBudget", "PriorityClass", "PersistentVolumeClaim")
+from kschedd.values import run_steps
 
 
 @attrs.frozen(eq=False)
@@ -39,12 +35,15 @@ class DeschedulingMethods(Methods):
         answer=DeschedulingAnswer,
     )
     async def run(self, call: Call) -> Any:
-        objects, now = await self._cluster.store.do(lambda store: ([*_read(store)], store.now))
+        objects, now = await self._cluster.store.do(lambda store: ([*objects_to_read(store)], store.now))
+
+        def work() -> Work[tuple[DeschedulingCluster, int, int | None]]:
+            policy = read_policy(call["policy"], call["source"])
+            cluster = yield from DeschedulingCluster.of(objects, now, policy.limits)
+            return cluster, (yield from run_cycle(policy, cluster)), policy.grace_period_s
 
         def decide(given_up: GivenUp) -> tuple[DeschedulingCluster, int, int | None]:
-            policy = read_policy(call["policy"], call["source"])
-            cluster = DeschedulingCluster.of(objects, now, policy.limits, given_up.check)
-            return cluster, run_cycle(policy, cluster), policy.grace_period_s
+            return run_steps(work(), given_up.check)
 
         cluster, nodes, grace_period_s = await call.services.workers.run(call.client, decide)
         refused = [
@@ -64,9 +63,3 @@ class DeschedulingMethods(Methods):
             else:
                 evicted.append(DescheduledAnswer(*named))
         return DeschedulingAnswer(nodes, evicted, refused)
-
-
-def _read(store: ClusterReader) -> Iterator[Object]:
-    for kind in _READ:
-        for space in store.present(kind):
-            yield from space
