@@ -21,7 +21,8 @@ debug.break_set debug.detach debug.drop debug.force debug.next debug.pause debug
 debug.until debug.veto debug.wait descheduler.run nodes.add nodes.cordon nodes.initialize nodes.pressure nodes.start
 nodes.stop nodes.taint nodes.uncordon objects.annotate objects.apply objects.create objects.delete objects.label
 objects.patch objects.replace objects.scale plugins.reload pods.bind pods.evict pools.launch
-queue.activate queue.move recording.start recording.stop scheduler.set_weight time.advance time.set_speed waiting.allow waiting.reject
+queue.activate queue.move recording.start recording.stop scheduler.set_weight time.advance time.set_speed waiting.allow
+waiting.reject
 """.split()
 OWN_FORKS = ["fork.advance", "fork.call", "fork.create", "fork.discard"]
 TABLE = method_table(daemon_methods(cast(ClusterBackend, None), cast(DaemonState, None)))
