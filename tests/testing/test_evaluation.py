@@ -173,7 +173,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert cli.main(["evaluate", file, "--suite", str(suite), "--seeds", "2", "-o", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["valid"], len(found["runs"])) == (True, 2)
-    assert cli.main(["evaluate", str(tmp_path / "none.py")]) == 1
+    assert cli.main(["evaluate", str(tmp_path / "none.py")]) == 2
     assert "no such file" in capsys.readouterr().err
     assert cli.main(["evaluate", file, "--suite", str(tmp_path / "none.yaml")]) == 2
     assert cli.main(["evaluate", file, "--seeds", "0"]) == 2

@@ -41,6 +41,9 @@ def _positive(text: str) -> int:
 def _evaluate(options: argparse.Namespace) -> int:
     from kschedd.testing.evaluation import SuiteError, evaluate
 
+    if not options.plugin.is_file():
+        report_error(f"{options.plugin}: no such file")
+        return UNUSABLE
     try:
         found = evaluate(
             options.plugin,

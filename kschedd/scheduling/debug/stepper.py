@@ -33,7 +33,7 @@ from kschedd.scheduling.profiles.profile import EnabledFilter
 from kschedd.scheduling.verdicts import PASSED, Verdicts
 
 VETOED: Final = "node(s) were vetoed by hand"
-DROPPED: Final = "the attempt was given up by hand"
+DROPPED: Final = "the attempt was aborted by `debug drop`"
 
 
 class AttemptDropped(Exception):

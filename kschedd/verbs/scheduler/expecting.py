@@ -115,6 +115,7 @@ def check(session: VerbSession, options: argparse.Namespace) -> Finding:
         "expect event Preempted for pod/little",
         "expect deployment/web {.status.readyReplicas} = 3",
     ),
+    failed=2,
 )
 def expect(session: VerbSession, options: argparse.Namespace) -> int:
     form = output_of(options.output, _FORMS).form

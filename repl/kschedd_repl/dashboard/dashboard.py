@@ -35,6 +35,7 @@ _RETRY_S = 0.3
 _MOST_ROWS = 500  # pods per list
 _MOST_DECISIONS = 100
 _COLUMNS = 20  # number of columns by which one key scrolls a text sideways
+_NARROWEST = 20  # minimum number of columns for the output of a verb
 
 STYLE = Style.from_dict(
     {
@@ -59,14 +60,14 @@ STYLE = Style.from_dict(
 HELP = (
     "arrows, h j k l   choose a node; move in what is open; PageUp and PageDown by screens",
     "Enter             look into it: the pods of a node, then a pod",
-    "e                 why a pod is where it is, or nowhere",
-    "d                 all about a node",
+    "e                 explain why a pod has its node, or no node",
+    "d                 describe a node",
     "r                 nodes by the next resource: cpu, memory, pods, extended resources",
-    "u                 the pods that have no node",
+    "u                 pods without a node, by cause",
     "q, Escape         back; from the overview: leave",
     "",
-    "A cell of the map is a node, or, where there are too many, the fullest of several:",
-    "its digit is tens of percent of what is requested, X all of it, c cordoned.",
+    "Each cell of the map is a node. In a large cluster, a cell is the fullest of several nodes.",
+    "Its digit is the requested share in tenths; X: everything is requested, c: cordoned.",
 )
 
 
@@ -183,14 +184,16 @@ class Dashboard:
                 return list(HELP), []
 
     async def _of_verb(self, words: Sequence[str]) -> list[str]:
-        """Return the output of a verb."""
+        """Return the output of a verb in lines that fit the screen."""
         shown: list[str] = []
-        style = TerminalStyle(unicode=self.unicode)
+        width = max(self._size().width - 1, _NARROWEST)  # a pane begins with a space
+        style = TerminalStyle(unicode=self.unicode, width=width)
         inner = attrs.evolve(
             self.session, write=shown.append, write_error=shown.append, style=style, measure=lambda: style
         )
         await trio.to_thread.run_sync(run_words, inner, words)
-        return "".join(shown).expandtabs().splitlines()
+        lines = "".join(shown).expandtabs().splitlines()
+        return [line[start : start + width] for line in lines for start in range(0, max(len(line), 1), width)]
 
     # -- the screen, in its thread ----------------------------------------------------------------------------
 
@@ -286,7 +289,7 @@ class Dashboard:
     def _explain(self, event: KeyPressEvent) -> None:
         pod = self._pod()
         if pod and self.view.panes[-1].source[0] != "explain":
-            self._push("explain", pod, f"why {pod} is where it is")
+            self._push("explain", pod, f"explain {pod}")
         elif not pod:
             self.view = attrs.evolve(self.view, message="e explains a pod: choose one, by Enter or u")
 
