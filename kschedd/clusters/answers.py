@@ -1,9 +1,11 @@
 """Results of the methods for forks."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import attrs
+
+from kschedd.pools.cluster import PoolRefusal, RemovalVerdict
 
 
 @attrs.frozen
@@ -135,20 +137,11 @@ class ExpectedAnswer:
 
 
 @attrs.frozen
-class PoolRefusalAnswer:
-    """The rule by which a pool launches no node for a pod, and the values that the rule compares."""
-
-    pool: Annotated[str, "empty: all pools"]
-    rule: str
-    why: str
-
-
-@attrs.frozen
 class RefusedLaunchAnswer:
     """A pending pod (namespace/name) for which no pool launches a node."""
 
     pod: str
-    pools: Sequence[PoolRefusalAnswer]
+    pools: Sequence[PoolRefusal]
 
 
 @attrs.frozen
@@ -160,3 +153,23 @@ class LaunchAnswer:
     existing: Sequence[ExpectedAnswer]
     refused: Sequence[RefusedLaunchAnswer]
     price: Annotated[float | None, "of all launches together, per hour; null: a price is unknown"]
+
+
+@attrs.frozen
+class RemovalAnswer:
+    """Nodes to remove together. `manifest` is the replacement, a Node to create before the nodes are removed."""
+
+    reason: str
+    nodes: Sequence[Annotated[str, "name"]]
+    replacement: LaunchedAnswer | None
+    manifest: Annotated[Mapping[str, Any] | None, "object"]
+    saved: Annotated[float | None, "per hour; null: a price is unknown"]
+
+
+@attrs.frozen
+class ScaleDownAnswer:
+    """The next removal (null: none), and verdicts about the nodes that were examined."""
+
+    autoscaler: str
+    removal: RemovalAnswer | None
+    nodes: Sequence[RemovalVerdict]

@@ -1,11 +1,11 @@
-"""Methods for node pools: which nodes an autoscaler would launch for the pending pods.
+"""Methods for node pools: which nodes an autoscaler would launch for the pending pods, and which it would remove.
 
 The decisions are made on a copy of the cluster, with the filters of the scheduler's profiles where Cluster Autoscaler
 uses them.
 """
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -15,11 +15,12 @@ from kschedd.clusters.answers import (
     ExpectedAnswer,
     LaunchAnswer,
     LaunchedAnswer,
-    PoolRefusalAnswer,
     RefusedLaunchAnswer,
+    RemovalAnswer,
+    ScaleDownAnswer,
 )
 from kschedd.clusters.virtual import VirtualCluster
-from kschedd.pools.cluster import READ_KINDS, PooledCluster, ScaleUp
+from kschedd.pools.cluster import READ_KINDS, NodeLaunch, PooledCluster, ScaleDown, ScaleUp, total_price
 from kschedd.pools.decisions import autoscaler, karpenter
 from kschedd.pools.reading import PoolFile, Pools, read_pools
 from kschedd.pools.settings import AUTOSCALERS, EXPANDERS, KARPENTER
@@ -74,6 +75,62 @@ class PoolMethods(Methods):
             await Executor.of(self._cluster, call).aside(create)
         return _launch_answer(pools.autoscaler, plan)
 
+    @method(
+        "pools.remove",
+        (
+            POOLS,
+            AUTOSCALER,
+            EXPANDER,
+            Param("nodes", "string[]", False, [], "only these nodes; empty: the nodes that the autoscaler chooses"),
+            Param("scan", "boolean", False, False, "also return a verdict about each node"),
+        ),
+        reads=True,
+        doc="Decides which nodes an autoscaler removes next, by consolidation (Karpenter) or scale-down (Cluster "
+        "Autoscaler), and which node replaces them. Waiting times (the validation of 15 s, the unneeded time) count as "
+        "passed. Nothing is changed.",
+        answer=ScaleDownAnswer,
+    )
+    async def remove(self, call: Call) -> Any:
+        pools, names = pools_of(call), call["nodes"] or None
+        snapshot = await self._cluster.snapshot()
+
+        def decide(given_up: GivenUp) -> ScaleDown:
+            def decided(engine: Engine) -> ScaleDown:
+                cluster = pooled_cluster(engine)
+                for name in names or ():
+                    engine.store.get("Node", "", name)
+                if pools.autoscaler == KARPENTER:
+                    return karpenter.plan_removal(cluster, pools, names, scan=call["scan"], check=given_up.check)
+                trials = TrialCluster(engine.machine)
+                return autoscaler.plan_removal(cluster, pools, trials, names, scan=call["scan"], check=given_up.check)
+
+            return _on_copy(snapshot, decided)
+
+        return _removal_answer(pools.autoscaler, await call.services.workers.run(call.client, decide))
+
+
+def _removal_answer(name: str, found: ScaleDown) -> ScaleDownAnswer:
+    removal = found.removal
+    replaced = None if removal is None else removal.replacement
+    return ScaleDownAnswer(
+        name,
+        None
+        if removal is None
+        else RemovalAnswer(
+            removal.reason,
+            removal.nodes,
+            None if replaced is None else _launched(replaced),
+            None if replaced is None else replaced.raw,
+            removal.saved,
+        ),
+        found.verdicts,
+    )
+
+
+def _launched(each: NodeLaunch) -> LaunchedAnswer:
+    pods = [pod.key for pod in each.pods]
+    return LaunchedAnswer(each.name, each.pool, each.type, each.zone, each.capacity_type, each.price, pods)
+
 
 def pools_of(call: Call) -> Pools:
     """Return the pools in the parameters of a call, with the settings that the call states. Raises ConfigErrors."""
@@ -127,28 +184,8 @@ def _launch_answer(name: str, plan: ScaleUp) -> LaunchAnswer:
     prices = [launch.price for launch in plan.launches]
     return LaunchAnswer(
         name,
-        [
-            LaunchedAnswer(
-                each.name,
-                each.pool,
-                each.type,
-                each.zone,
-                each.capacity_type,
-                each.price,
-                [pod.key for pod in each.pods],
-            )
-            for each in plan.launches
-        ],
+        [_launched(each) for each in plan.launches],
         [ExpectedAnswer(pod.key, node) for pod, node in plan.existing],
-        [
-            RefusedLaunchAnswer(pod.key, [PoolRefusalAnswer(why.pool, why.rule, why.why) for why in reasons])
-            for pod, reasons in plan.refused
-        ],
-        total(prices),
+        [RefusedLaunchAnswer(pod.key, reasons) for pod, reasons in plan.refused],
+        total_price(prices),
     )
-
-
-def total(prices: Iterable[float | None]) -> float | None:
-    """Return the sum; None if a price is unknown."""
-    found: Sequence[float | None] = list(prices)
-    return None if None in found else sum(price for price in found if price is not None)

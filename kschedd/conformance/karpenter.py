@@ -5,7 +5,7 @@ The README beside the records describes their form. A record is unsupported if i
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -25,12 +25,7 @@ from kschedd.pools.karpenter.candidates import (
     expires_in,
     is_recent,
     is_reschedulable,
-    may_be_consolidated,
     may_be_emptied,
-    may_drift,
-    remaining_disruptions,
-    why_no_candidate,
-    within_budgets,
 )
 from kschedd.pools.karpenter.costs import (
     BALANCED_K,
@@ -43,16 +38,13 @@ from kschedd.pools.karpenter.costs import (
     judge_balanced,
     totals_by_pool,
 )
+from kschedd.pools.karpenter.disruption import DisruptionCommand, DisruptionRound
 from kschedd.pools.karpenter.launching import Launch, LaunchOffers, LaunchUnsupported
 from kschedd.pools.karpenter.node_pools import NodePool, node_pool_of
 from kschedd.pools.karpenter.overlays import adjusted_price, apply_overlays, overlay_of
 from kschedd.pools.karpenter.provisioning import ExistingNode
 from kschedd.pools.karpenter.removals import (
     ConsolidatedCluster,
-    NodeRemoval,
-    remove_one,
-    remove_several,
-    replacement_of,
 )
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 
@@ -208,13 +200,6 @@ _CLUSTERS: Final = frozenset(
 )
 
 
-@attrs.frozen(eq=False)
-class _Command:
-    reason: DisruptionReason
-    removed: Sequence[str]
-    launch: Launch | None = None
-
-
 @attrs.define(eq=False)
 class _DisruptedCluster:
     """The cluster of a record, after each of its steps."""
@@ -277,73 +262,9 @@ class _DisruptedCluster:
             for pod in [obj for obj in self.objects.values() if isinstance(obj, Pod) and obj.node_name == name]:
                 del self.objects[pod.kind, pod.key]
 
-    # -- decisions --------------------------------------------------------------------------------------------
-
-    def candidates(self) -> list[ManagedNode]:
-        budgets, pools = self.of_kind("PodDisruptionBudget"), self.pools
-        return [each for each in self.nodes() if not why_no_candidate(each, pools, budgets, self.now_s)]
-
-    def remaining(self, reason: DisruptionReason) -> dict[str, int | None]:
-        return remaining_disruptions(self.nodes(), self.pools.values(), reason, self.now_s)
-
-    def empty(self) -> list[ManagedNode]:
-        pools = self.pools
-        empty = [each for each in self.candidates() if may_be_emptied(each, pools[each.pool or ""])]
-        return within_budgets(empty, self.remaining(DisruptionReason.EMPTY))
-
-    def command(self) -> _Command | None:
-        """Return the next command. Raises UnsupportedRecord if it may launch a node."""
-        if empty := self.empty():
-            return _Command(DisruptionReason.EMPTY, [each.name for each in empty])
-        try:
-            return self._drift() or self._consolidation()
-        except LaunchUnsupported as lack:
-            raise UnsupportedRecord(f"kschedd does not support this launch: {lack}") from lack
-
-    def _drift(self) -> _Command | None:
-        budgets, pools = self.of_kind("PodDisruptionBudget"), self.pools
-        remaining = self.remaining(DisruptionReason.DRIFTED)
-        for each in self.nodes():
-            blocked = why_no_candidate(each, pools, budgets, self.now_s, eventual=True)
-            if blocked or not may_drift(each) or remaining[each.pool or ""] == 0:
-                continue
-            if pools[each.pool or ""].static:
-                raise UnsupportedRecord("kschedd does not support the drift of static pools")
-            if (found := replacement_of([each], self._consolidated())) is not None:
-                return _Command(DisruptionReason.DRIFTED, [each.name], found.launch)
-        return None
-
-    def possible(self) -> list[ManagedNode]:
-        """Return the candidates of consolidation, in the order in which it tries them."""
-        pools = self.pools
-        found = [each for each in self.candidates() if may_be_consolidated(each, pools[each.pool or ""])]
-        by_name = {each.name: each for each in found}
-        return [by_name[each.name] for each in by_savings(self._priced(found))]
-
-    def _consolidation(self) -> _Command | None:
-        possible, remaining = self.possible(), self.remaining(DisruptionReason.UNDERUTILIZED)
-        allowed = [each for each in possible if remaining[each.pool or ""] != 0]
-        if not allowed:
-            return None
-        cluster, pools = self._consolidated(), self.pools
-        totals = totals_by_pool(self._priced(self.nodes()))
-
-        def approve(removal: NodeRemoval) -> bool:
-            if not any(pools[each.pool or ""].policy == "Balanced" for each in removal.nodes):
-                return True
-            price = 0.0 if removal.launch is None else removal.launch.cheapest_price()
-            return judge_balanced(self._priced(removal.nodes), totals, price).approved
-
-        found = remove_several(within_budgets(possible, remaining), cluster, approve)
-        found = found or remove_one(allowed, cluster, approve)
-        if found is None:
-            return None
-        return _Command(DisruptionReason.UNDERUTILIZED, [each.name for each in found.nodes], found.launch)
-
-    def _consolidated(self) -> ConsolidatedCluster:
+    def round(self) -> DisruptionRound:
+        """Return the state of the cluster for decisions about disruption."""
         nodes, pools = self.nodes(), self.pools
-        if any(each.deleting and each.reschedulable for each in nodes):
-            raise UnsupportedRecord("kschedd does not support pods of nodes that are being deleted")
         managed = {each.name: each for each in nodes}
         active = [node for node in self.of_kind("Node") if node.name not in managed or not managed[node.name].deleting]
         barred = {
@@ -353,29 +274,35 @@ class _DisruptedCluster:
         }
         pending = [obj for obj in self.objects.values() if isinstance(obj, Pod) and not obj.node_name]
         gates = (self.record.raw.get("options") or {}).get("featureGates") or {}
-        return ConsolidatedCluster(
+        types = {each.name: each for each in catalog(self.record)}
+        prices = {}
+        for each in nodes:
+            own, labels = types.get(each.labels.get(INSTANCE_TYPE, "")), each.labels
+            prices[each.name] = own.price_in(labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")) if own else 0.0
+        cluster = ConsolidatedCluster(
             [self._existing(node, managed.get(node.name)) for node in active if isinstance(node, Node)],
             frozenset(barred),
             [pod for pod in pending if is_reschedulable(pod)],
             LaunchOffers(list(pools.values()), catalog(self.record)),
-            {each.name: each.price for each in self._priced(nodes)},
+            prices,
             bool(gates.get("SpotToSpotConsolidation")),
         )
+        return DisruptionRound(nodes, cluster, self.of_kind("PodDisruptionBudget"), self.now_s)
+
+    def command(self) -> DisruptionCommand | None:
+        """Return the next command. Raises UnsupportedRecord if it may launch a node."""
+        now = self.round()
+        if not now.empty() and any(each.deleting and each.reschedulable for each in now.nodes):
+            raise UnsupportedRecord("kschedd does not support pods of nodes that are being deleted")
+        try:
+            return now.command()
+        except LaunchUnsupported as lack:
+            raise UnsupportedRecord(f"kschedd does not support this launch: {lack}") from lack
 
     def _existing(self, node: Node, own: ManagedNode | None) -> ExistingNode:
         pods = [obj for obj in self.objects.values() if isinstance(obj, Pod) and obj.node_name == node.name]
         labels = {"kubernetes.io/hostname": node.name, **node.labels}
         return ExistingNode(node.name, labels, node.allocatable, node.taints, (), own is None or own.initialized, pods)
-
-    def _priced(self, nodes: Iterable[ManagedNode]) -> list[PricedNode]:
-        types, pools = {each.name: each for each in catalog(self.record)}, self.pools
-        priced = []
-        for each in nodes:
-            own, labels = types.get(each.labels.get(INSTANCE_TYPE, "")), each.labels
-            price = own.price_in(labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")) if own else 0.0
-            balanced = each.pool in pools and pools[each.pool].policy == "Balanced"
-            priced.append(PricedNode(each.name, each.pool or "", price, each.disruption_cost, balanced))
-        return priced
 
 
 def _cluster_differences(record: GoldenRecord) -> Iterator[str]:
@@ -386,7 +313,7 @@ def _cluster_differences(record: GoldenRecord) -> Iterator[str]:
         cluster.apply(step)
         waits = not expires and any("advance" in later for later in steps[number + 1 :])
         found = _expired(cluster) if expires else _decided(cluster, step["expect"], waits, planned)
-        planned = {each.name for each in cluster.candidates()} if waits else None
+        planned = {each.name for each in cluster.round().candidates()} if waits else None
         yield from _compared(number, step["expect"], found)
 
 
@@ -404,18 +331,14 @@ def _expired(cluster: _DisruptedCluster) -> Raw:
 
 
 def _decided(cluster: _DisruptedCluster, expected: Raw, waits: bool, planned: set[str] | None) -> Raw:
-    reason = DisruptionReason.EMPTY if cluster.empty() else DisruptionReason.UNDERUTILIZED
-    remaining = cluster.remaining(reason)
+    now = cluster.round()
+    reason = DisruptionReason.EMPTY if now.empty() else DisruptionReason.UNDERUTILIZED
+    remaining = now.remaining(reason)
     allowed = {pool: _UNBOUNDED if number is None else number for pool, number in remaining.items()}
     eventual = expected.get("class") == "eventual"
-    blocked = {
-        each.name: why_no_candidate(
-            each, cluster.pools, cluster.of_kind("PodDisruptionBudget"), cluster.now_s, eventual=eventual
-        )
-        for each in cluster.nodes()
-    }
-    pools, possible = cluster.pools, len(cluster.possible())
-    empty = [each for each in cluster.candidates() if may_be_emptied(each, pools[each.pool or ""])]
+    blocked = {each.name: now.why_no_candidate(each, eventual=eventual) for each in now.nodes}
+    possible = len(now.possible())
+    empty = [each for each in now.candidates() if may_be_emptied(each, now.pool_of(each))]
     found: dict[str, Any] = {
         "candidates": {"empty": len(empty), "single": possible, "multi": possible},
         "allowed": allowed,
@@ -426,9 +349,9 @@ def _decided(cluster: _DisruptedCluster, expected: Raw, waits: bool, planned: se
     if "commands" not in expected:
         return found
     command = None if waits else cluster.command()
-    if command is not None and planned is not None and not planned.issuperset(command.removed):
+    if command is not None and planned is not None and not planned.issuperset(each.name for each in command.nodes):
         command = None
-    deleted = [] if command is None else list(command.removed)
+    deleted = [] if command is None else [each.name for each in command.nodes]
     launch = None if command is None else command.launch
     cluster.remove(deleted)
     names = [each.name for each in cluster.nodes()]

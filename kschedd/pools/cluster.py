@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import attrs
 
@@ -83,9 +83,9 @@ def is_unschedulable(pod: Pod) -> bool:
 
 @attrs.frozen
 class PoolRefusal:
-    """Why a pool launches no node for a pod: the rule, and the values that it compares."""
+    """Why a pool launches no node for a pod: the rule, and the values that the rule compares."""
 
-    pool: str
+    pool: Annotated[str, "empty: all pools"]
     rule: str
     why: str
 
@@ -118,3 +118,51 @@ class ScaleUp:
     launches: Sequence[NodeLaunch] = ()
     existing: Sequence[tuple[Pod, str]] = ()
     refused: Sequence[tuple[Pod, Sequence[PoolRefusal]]] = ()
+
+
+@attrs.frozen(eq=False)
+class RemovalVerdict:
+    """Whether an autoscaler would remove a node by itself, and the rule that decides.
+
+    `price` and `saved` are per hour; null: unknown.
+    """
+
+    node: str
+    pool: Annotated[str, "empty: none"]
+    price: float | None
+    pods: Annotated[int, "running pods"]
+    verdict: Annotated[str, "delete, replace or keep"]
+    rule: str = ""
+    why: str = ""
+    saved: float | None = None
+
+
+@attrs.frozen(eq=False)
+class Removal:
+    """Nodes that an autoscaler removes together, and the node that replaces them."""
+
+    reason: str
+    nodes: Sequence[str]
+    replacement: NodeLaunch | None
+    saved: float | None
+
+
+@attrs.frozen(eq=False)
+class ScaleDown:
+    """The next removal (None: no removal), and a verdict about each node that was examined."""
+
+    verdicts: Sequence[RemovalVerdict]
+    removal: Removal | None
+
+
+def total_price(prices: Iterable[float | None]) -> float | None:
+    """Return the sum; None if a price is unknown."""
+    found = list(prices)
+    return None if None in found else sum(price for price in found if price is not None)
+
+
+def difference(prices: Iterable[float | None], replacement: NodeLaunch | None) -> float | None:
+    """Return the price that a removal saves; None if a price is unknown."""
+    before = total_price(prices)
+    after = 0.0 if replacement is None else replacement.price
+    return None if before is None or after is None else before - after

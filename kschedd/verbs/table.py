@@ -83,6 +83,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *(verb for module in _MODULES for verb in verbs_of(module)),
     *forks.verbs(lambda session, words: run_words(session, words)),
     *verbs_of(capacity),
+    *pools.verbs(lambda session, words: run_words(session, words)),
     *plan.verbs(lambda session, words: run_words(session, words)),
     watching.verb(
         lambda words: find_verb(short_words(without_program(words))[0]),

@@ -326,7 +326,7 @@ LINES = [
 ELSEWHERE = frozenset(
     (
         *("capacity", "compare", "deschedule", "diff", "edit", "fork diff", "nodes-needed", "record", "reject"),
-        *("reload", "replace", "scale-up"),
+        *("consolidate", "reload", "remove-node", "replace", "scale-up"),
     )
 )
 

@@ -1,12 +1,13 @@
-"""Cluster Autoscaler's decisions for a whole cluster: scale-ups for pending pods, loop after loop.
+"""Cluster Autoscaler's decisions for a whole cluster: scale-ups for pending pods, and removals of nodes.
 
 In each loop one group grows, or one set of similar groups. The next loop starts with the new nodes, as if they were
 ready. The template of a group is always that of its file.
 """
 
+import math
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -14,6 +15,8 @@ import attrs
 from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
 from kschedd.api.pods import Pod
 from kschedd.api.resources import Resources
+from kschedd.pools.autoscaler.draining import DrainOptions, DrainRules, RemainingBudgets
+from kschedd.pools.autoscaler.eligibility import NodeUtilization, UtilizationOptions, eligible
 from kschedd.pools.autoscaler.estimator import node_like
 from kschedd.pools.autoscaler.expanders import (
     Expander,
@@ -25,8 +28,20 @@ from kschedd.pools.autoscaler.expanders import (
     most_pods,
 )
 from kschedd.pools.autoscaler.groups import AutoscaledGroup
+from kschedd.pools.autoscaler.pods import is_recreated
+from kschedd.pools.autoscaler.scale_down import GroupSizes, RemovableNode, UnremovableNode, simulate_removals
 from kschedd.pools.autoscaler.scale_up import Choice, ScaleUpLimits, plan_scale_up
-from kschedd.pools.cluster import NodeLaunch, PooledCluster, PoolRefusal, ScaleUp
+from kschedd.pools.autoscaler.unremovable import KeptReason
+from kschedd.pools.cluster import (
+    NodeLaunch,
+    PooledCluster,
+    PoolRefusal,
+    Removal,
+    RemovalVerdict,
+    ScaleDown,
+    ScaleUp,
+    difference,
+)
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE
 from kschedd.pools.reading import Pools, pool_name
 from kschedd.pools.trials import PlacementTrials, place_on_any
@@ -228,3 +243,113 @@ def launch_of(group: AutoscaledGroup, template: Node, name: str, pods: Sequence[
         labels.get(ZONE_LABEL, ""),
         labels.get(CAPACITY_TYPE, ""),
     )
+
+
+# -- removals -------------------------------------------------------------------------------------------------------
+
+_MOST_TOGETHER: Final = 10  # nodes that are removed at the same time, at most one of them with pods
+_TEXTS: Final[Mapping[KeptReason, str]] = {
+    KeptReason.NOT_AUTOSCALED: "the node belongs to no node group",
+    KeptReason.DISABLED: "the node has the annotation cluster-autoscaler.kubernetes.io/scale-down-disabled",
+    KeptReason.BEING_DELETED: "the node is being deleted",
+    KeptReason.MIN_SIZE_REACHED: "its group has its minimum size",
+    KeptReason.NO_PLACE_TO_MOVE_PODS: "its pods do not fit on the other nodes",
+    KeptReason.UNEXPECTED_ERROR: "the node has no allocatable cpu or memory",
+}
+
+
+def plan_removal(
+    cluster: PooledCluster,
+    pools: Pools,
+    trials: PlacementTrials,
+    names: Sequence[str] | None = None,
+    *,
+    scan: bool = False,
+    check: Callable[[], None] = lambda: None,
+) -> ScaleDown:
+    """Return the nodes that the next loops remove, as if they had been unneeded long enough.
+
+    With `names`, only these nodes are removed; their utilization does not matter. With `scan`, there is a verdict about
+    each node: nodes are examined in order, and a node that takes pods of a removed node is needed. `trials` is
+    unchanged afterwards.
+    """
+    mark = trials.mark()
+    try:
+        return _Removals(cluster, pools, trials, check).decided(names, scan=scan)
+    finally:
+        trials.revert(mark)
+
+
+@attrs.define(eq=False)
+class _Removals:
+    cluster: PooledCluster
+    pools: Pools
+    trials: PlacementTrials
+    check: Callable[[], None]
+
+    def decided(self, names: Sequence[str] | None, *, scan: bool) -> ScaleDown:
+        groups = {group.name: group for group in sized_groups(self.cluster, self.pools)}
+        group_of = {node.name: groups[pool] for node in self.cluster.nodes if (pool := pool_name(node)) in groups}
+        settings = self.pools.settings
+        options = UtilizationOptions(settings.utilization if names is None else math.inf)
+        examined = [node for node in self.cluster.nodes if names is None or node.name in names]
+        found = eligible(examined, self.cluster.pods, group_of, options, self.cluster.now_s)
+        rules = DrainRules(DrainOptions(), RemainingBudgets(self.cluster.budgets), self.cluster.now_s)
+        sizes = GroupSizes(group_of, {}, {})
+        kept: dict[str, tuple[str, str]] = {
+            name: (why.value, _kept_text(why, found.utilization.get(name))) for name, why in found.kept.items()
+        }
+        removable: list[RemovableNode] = []
+        for name in self._empty_first(found.candidates):
+            self.check()
+            plan = simulate_removals(self.trials, [name], rules)
+            for one in plan.unremovable:
+                kept[name] = (one.reason.value, _blocked_text(one))
+            for each in plan.removable:
+                if (why := sizes.why_kept(each.node, {})) is not None:
+                    kept[name] = (why.value, _kept_text(why, None))
+                else:
+                    removable.append(each)
+        return self._answer(examined if scan or names is not None else (), group_of, kept, removable)
+
+    def _empty_first(self, names: Sequence[str]) -> list[str]:
+        return sorted(names, key=lambda name: any(is_recreated(pod) for pod in self.cluster.pods.get(name, ())))
+
+    def _answer(
+        self,
+        examined: Iterable[Node],
+        group_of: Mapping[str, AutoscaledGroup],
+        kept: Mapping[str, tuple[str, str]],
+        removable: Sequence[RemovableNode],
+    ) -> ScaleDown:
+        verdicts = []
+        for node in examined:
+            group = group_of.get(node.name)
+            price = None if group is None else group.price
+            own = RemovalVerdict(
+                node.name, "" if group is None else group.name, price, len(self.cluster.pods.get(node.name, ())), "keep"
+            )
+            if node.name in kept:
+                own = attrs.evolve(own, rule=kept[node.name][0], why=kept[node.name][1])
+            else:
+                own = attrs.evolve(own, verdict="delete", rule="Unneeded", saved=price)
+            verdicts.append(own)
+        empty = [each.node.name for each in removable if not each.move]
+        drained = [each.node.name for each in removable if each.move]
+        chosen = [*empty[:_MOST_TOGETHER], *drained[:1]][:_MOST_TOGETHER]
+        if not chosen:
+            return ScaleDown(verdicts, None)
+        saved = difference([group_of[name].price for name in chosen], None)
+        return ScaleDown(verdicts, Removal("Unneeded", chosen, None, saved))
+
+
+def _kept_text(why: KeptReason, used: NodeUtilization | None) -> str:
+    if why is KeptReason.NOT_UNDERUTILIZED and used is not None:
+        return f"{used.share:.0%} of its {used.resource} is requested, above the threshold"
+    return _TEXTS.get(why, why.value)
+
+
+def _blocked_text(one: UnremovableNode) -> str:
+    if one.blocking is None:
+        return _kept_text(one.reason, None)
+    return f"pod {one.blocking.pod.key}: {one.blocking.reason.value}"

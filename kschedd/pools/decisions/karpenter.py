@@ -1,4 +1,4 @@
-"""Karpenter's decisions for a whole cluster: launches for pending pods.
+"""Karpenter's decisions for a whole cluster: launches for pending pods, and removals of nodes.
 
 Volumes are not supported (`kschedd.pools.karpenter.launching`): a pod with volumes gets no launch.
 """
@@ -9,20 +9,35 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.nodes import Node
+from kschedd.api.objects import parse, with_fields
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import format_milli
 from kschedd.api.resources import Resources, amounts
 from kschedd.api.selecting.terms import Taint
-from kschedd.pools.cluster import NodeLaunch, PooledCluster, PoolRefusal, ScaleUp
+from kschedd.api.text.times import seconds, stamp
+from kschedd.pools.cluster import (
+    NodeLaunch,
+    PooledCluster,
+    PoolRefusal,
+    Removal,
+    RemovalVerdict,
+    ScaleDown,
+    ScaleUp,
+    difference,
+)
+from kschedd.pools.karpenter.candidates import ManagedNode, is_recent
+from kschedd.pools.karpenter.disruption import DisruptionCommand, DisruptionRound
 from kschedd.pools.karpenter.launching import Launch, LaunchOffers, LaunchUnsupported, demands_of, launched_node
 from kschedd.pools.karpenter.node_pools import NodePool
 from kschedd.pools.karpenter.provisioning import UNREGISTERED, ExistingNode, plan_round
 from kschedd.pools.karpenter.refusals import why_no_launch
-from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, NODE_POOL, ZONE
+from kschedd.pools.karpenter.removals import ConsolidatedCluster
+from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from kschedd.pools.reading import Pools, pool_name
 
 INITIALIZED: Final = "karpenter.sh/initialized"
 REGISTERED: Final = "karpenter.sh/registered"
+DISRUPTED: Final = Taint("karpenter.sh/disrupted", "", "NoSchedule")
 _CORDONED: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 Choose = Callable[[Sequence[Any]], Any]
@@ -160,3 +175,141 @@ def _raw_taint(taint: Taint) -> dict[str, str]:
 
 def _quantities(resources: Mapping[str, int]) -> dict[str, str]:
     return {name: format_milli(number) if name == "cpu" else str(number) for name, number in resources.items()}
+
+
+# -- removals -------------------------------------------------------------------------------------------------------
+
+
+def plan_removal(
+    cluster: PooledCluster,
+    pools: Pools,
+    names: Sequence[str] | None = None,
+    *,
+    scan: bool = False,
+    check: Callable[[], None] = lambda: None,
+) -> ScaleDown:
+    """Return the next command of disruption.
+
+    With `names`, only these nodes are removed, each by itself, although other nodes may come first. With `scan`, there
+    is a verdict about each node. `check` is called between two nodes.
+    """
+    now = disruption_round(cluster, pools)
+    prices = _prices(cluster, pools)
+    verdicts: list[RemovalVerdict] = []
+    chosen: DisruptionCommand | None = None
+    managed = {each.name: each for each in now.nodes}
+    examined = [node.name for node in cluster.nodes] if scan and names is None else names or ()
+    for name in examined:
+        check()
+        found = now.removal(managed[name]) if name in managed else ("no pool", "the node belongs to no NodePool")
+        own = RemovalVerdict(name, _pool_of(managed, name), prices.get(name), len(cluster.pods.get(name, ())), "keep")
+        if isinstance(found, tuple):
+            verdicts.append(attrs.evolve(own, rule=found[0], why=found[1]))
+            continue
+        removal = _removal(found, cluster, prices)
+        verb = "delete" if found.launch is None else "replace"
+        verdicts.append(attrs.evolve(own, verdict=verb, rule=found.reason.value, saved=removal.saved))
+        chosen = chosen or found
+    if names is None:
+        chosen = _command(now)
+    return ScaleDown(verdicts, None if chosen is None else _removal(chosen, cluster, prices))
+
+
+def _command(now: DisruptionRound) -> DisruptionCommand | None:
+    try:
+        return now.command()
+    except LaunchUnsupported:
+        return None
+
+
+def _pool_of(managed: Mapping[str, ManagedNode], name: str) -> str:
+    return (managed[name].pool or "") if name in managed else ""
+
+
+def _removal(command: DisruptionCommand, cluster: PooledCluster, prices: Mapping[str, float]) -> Removal:
+    names = [each.name for each in command.nodes]
+    launch = command.launch
+    replacement = None if launch is None else node_launch(launch, next(cluster.free_names(launch.pool.name)), first)
+    saved = difference([prices.get(name) for name in names], replacement)
+    return Removal(command.reason.value, names, replacement, saved)
+
+
+def disruption_round(
+    cluster: PooledCluster, pools: Pools, changed_s: Mapping[str, float] | None = None
+) -> DisruptionRound:
+    """Return the state of the cluster for decisions about disruption.
+
+    `changed_s` maps each node to the time when a pod last came or left; without it, this is the time when the latest
+    of its pods was scheduled. Nodes without NodeClaim get one by their pool.
+    """
+    offers = launch_offers(cluster, pools)
+    by_name = {pool.name: pool for pool in offers.pools}
+    managed = [
+        _managed(node, cluster, by_name[name], changed_s)
+        for node in cluster.nodes
+        if (name := pool_name(node)) in by_name
+    ]
+    kept, _ = supported(cluster.pending)
+    barred = {
+        each.name
+        for each in managed
+        if not each.initialized or is_recent(each, by_name[each.pool or ""], cluster.now_s)
+    }
+    deleting = {each.name for each in managed if each.deleting}
+    existing = [node for node in existing_nodes(cluster) if node.name not in deleting]
+    consolidated = ConsolidatedCluster(
+        existing, frozenset(barred), kept, offers, _prices(cluster, pools), pools.settings.spot_to_spot
+    )
+    return DisruptionRound(managed, consolidated, cluster.budgets, cluster.now_s)
+
+
+def _prices(cluster: PooledCluster, pools: Pools) -> dict[str, float]:
+    """Return the price of each node whose pool offers its instance type."""
+    types = {pool: {each.name: each for each in own} for pool, own in pools.types_by_pool().items()}
+    found = {}
+    for node in cluster.nodes:
+        own = types.get(pool_name(node), {})
+        labels = node.labels
+        one = own.get(labels.get(INSTANCE_TYPE, "")) or (next(iter(own.values())) if len(own) == 1 else None)
+        if one is not None:
+            found[node.name] = one.price_in(labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, ""))
+    return found
+
+
+def _managed(node: Node, cluster: PooledCluster, pool: NodePool, changed_s: Mapping[str, float] | None) -> ManagedNode:
+    pods = cluster.pods.get(node.name, ())
+    created = str(node.metadata.get("creationTimestamp") or stamp(cluster.now_s))
+    if changed_s is None:
+        last = max([seconds(created), *(seconds(at) for pod in pods if (at := _scheduled_at(pod)))])
+    else:
+        last = changed_s.get(node.name, seconds(created))
+    undisturbed = pool.consolidate_after_s is not None and cluster.now_s - last >= pool.consolidate_after_s
+    labels = {**node.labels, NODE_POOL: pool.name}
+    if is_initialized(node):
+        labels |= {REGISTERED: "true", INITIALIZED: "true"}
+    grace = None if pool.termination_grace_s is None else f"{pool.termination_grace_s:g}s"
+    claim = parse(
+        {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodeClaim",
+            "metadata": {"name": node.name, "labels": labels, "creationTimestamp": created},
+            "spec": {"terminationGracePeriod": grace} if grace else {},
+            "status": {
+                "nodeName": node.name,
+                "lastPodEventTime": stamp(last),
+                "conditions": [
+                    {"type": "Initialized", "status": "True", "lastTransitionTime": created},
+                    {"type": "Consolidatable", "status": "True" if undisturbed else "False"},
+                ],
+            },
+        }
+    )
+    own = Node.from_raw(with_fields(node.raw, "metadata", labels=labels))
+    return ManagedNode(claim, own, pods, marked=node.deleting or DISRUPTED in node.taints)
+
+
+def _scheduled_at(pod: Pod) -> str:
+    for each in pod.status.get("conditions") or ():
+        if each.get("type") == "PodScheduled" and each.get("lastTransitionTime"):
+            return str(each["lastTransitionTime"])
+    return str(pod.metadata.get("creationTimestamp") or "")

@@ -136,13 +136,16 @@ class Launch:
         return min((offering.price for offering in self.offerings(self.types[0])), default=0.0)
 
     def worst_price(self, each: InstanceType) -> float:
-        """Return the highest price of the type with the capacity type that a provider would use."""
+        """Return the highest price of the type with the capacity type that a provider would use.
+
+        Offerings without a capacity type are used last.
+        """
         offered = [(offering.requirements.get(CAPACITY_TYPE), offering.price) for offering in self.offerings(each)]
         for kind in CAPACITY_TYPES:
             prices = [price for stated, price in offered if stated is not None and kind in stated.values]
             if prices:
                 return max(prices)
-        return math.inf
+        return max((price for stated, price in offered if stated is None), default=math.inf)
 
     def allows(self, capacity_type: str) -> bool:
         stated = self.requirements.get(CAPACITY_TYPE)

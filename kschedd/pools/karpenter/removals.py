@@ -122,7 +122,9 @@ def _cheaper(launch: Launch, removed: Sequence[ManagedNode], cluster: Consolidat
     if only_spot and found.allows(SPOT) and len(removed) == 1:
         # Otherwise the next consolidation would replace the new spot node again.
         return found.with_types(found.types[:_SPOT_TYPES]) if len(found.types) >= _SPOT_TYPES else None
-    return found.only(SPOT) if found.allows(SPOT) and found.allows(ON_DEMAND) else found
+    priced_by_kind = any(CAPACITY_TYPE in one.requirements for each in found.types for one in each.offerings)
+    pinned = priced_by_kind and found.allows(SPOT) and found.allows(ON_DEMAND)
+    return found.only(SPOT) if pinned else found
 
 
 def _without_types_of(launch: Launch, removed: Sequence[ManagedNode], prices: Mapping[str, float]) -> Launch | None:

@@ -1,5 +1,6 @@
 """Texts about node pools: launches, pods for which no pool launches a node, and disagreements with the scheduler."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ from kschedd.printing.terminal.tables import Table, render
 
 Raw = Mapping[str, Any]
 _MOST: Final = 20  # pods that are named with their reasons
+_MOST_NODES: Final = 50  # nodes that are named with a verdict
 
 
 def launch_text(found: Raw, style: TerminalStyle | None = None) -> str:
@@ -58,8 +60,51 @@ def _refused(refused: Sequence[Raw]) -> Iterator[str]:
         yield f"... and {len(by_reason) - _MOST} more reasons; -o json has them"
 
 
+def removal_text(found: Raw, style: TerminalStyle | None = None) -> str:
+    """Return verdicts about nodes, and the removals."""
+    style = style or TerminalStyle()
+    text = ""
+    if found["nodes"]:
+        heads = ("NODE", "POOL", "PODS", "PRICE/H", "VERDICT", "RULE", "WHY")
+        first = sorted(found["nodes"], key=lambda each: each["verdict"] == "keep")
+        text = render(Table(heads, tuple(_verdict(each) for each in first[:_MOST_NODES])), style)
+        counts = Counter(each["verdict"] for each in first)
+        if len(first) > _MOST_NODES:
+            text += f"... and {len(first) - _MOST_NODES:,} more nodes; -o json has them\n"
+        text += f"nodes: {', '.join(f'{count:,} {verdict}' for verdict, count in counts.items())}\n"
+    for each in found["removals"]:
+        text += f"removed ({each['reason']}): {', '.join(each['nodes'])}"
+        new = each["replacement"]
+        if new is not None:
+            text += f"; replaced by {new['name']} ({_place(new)})"
+        text += f"; saves {price_text(each['saved'])} per hour\n"
+    if not found["removals"]:
+        return text + f"{found['autoscaler']} removes no node\n"
+    saved = [each["saved"] for each in found["removals"]]
+    return text + f"saved per hour: {price_text(None if None in saved else sum(saved))}\n"
+
+
+def _verdict(each: Raw) -> tuple[str, ...]:
+    why = each["why"] or ("" if each["saved"] is None else f"saves {price_text(each['saved'])} per hour")
+    return (
+        each["node"],
+        each["pool"] or "-",
+        str(each["pods"]),
+        price_text(each["price"]),
+        each["verdict"],
+        each["rule"],
+        why,
+    )
+
+
+def _place(node: Raw) -> str:
+    return ", ".join(part for part in (node["type"], node["zone"], node["capacity_type"]) if part)
+
+
 def pools_text(found: Raw, style: TerminalStyle) -> str:
     """Return an autoscaler's decision, and where the scheduler disagrees."""
+    if "removals" in found:
+        return removal_text(found, style)
     return launch_text(found, style) + "".join(f"{line}\n" for line in _disagreements(found))
 
 

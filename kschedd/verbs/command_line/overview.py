@@ -15,7 +15,17 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
         "api-resources",
     ),
     "Why": ("explain", "queue", "decisions", "waiting", "spread", "expect", "report"),
-    "What if": ("plan", "fork", "capacity", "nodes-needed", "compare", "deschedule", "scale-up"),
+    "What if": (
+        "plan",
+        "fork",
+        "capacity",
+        "nodes-needed",
+        "compare",
+        "deschedule",
+        "scale-up",
+        "consolidate",
+        "remove-node",
+    ),
     "Stop and step": ("pause", "resume", "debug", "time", "advance", "activate", "allow", "reject", "watch"),
     "Your cluster": ("load", "save", "check", "lint", "node", "evict"),
     "Offline": (

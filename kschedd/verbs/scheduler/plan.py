@@ -25,7 +25,7 @@ from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.scheduler.capacity import alternatives_text
 from kschedd.verbs.scheduler.expected_places import compared_with_scheduler
-from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, session_in
+from kschedd.verbs.scheduler.forks import LONGEST_WAIT_S, OVER_FORKS, Run, session_in
 from kschedd.verbs.scheduler.timing import span_of
 
 NOTHING, DOES_NOT_FIT, FAILED, CHANGES = 0, 1, 2, 3
@@ -37,7 +37,7 @@ _WITHIN: Final = "1h"
 
 
 #: verbs that follow the decision of an autoscaler, which `plan` compares with the scheduler's placements
-OF_POOLS: Final = frozenset(("scale-up",))
+OF_POOLS: Final = frozenset(("scale-up", "consolidate", "remove-node"))
 _OWN_FLAGS = ("--within", "--limit", "--keep", "--detailed-exitcode")
 
 
@@ -88,7 +88,8 @@ def _planned(
     lines: list[str] = []
     complaints: list[str] = []
     # The next run of `deschedule` reads the same standard input.
-    inner = attrs.evolve(session_in(session, fork), read_input=cache(session.read_input))
+    waits_s = within_s if words[0] in OF_POOLS else LONGEST_WAIT_S
+    inner = attrs.evolve(session_in(session, fork, waits_s=waits_s), read_input=cache(session.read_input))
     plain = TerminalStyle()  # without colors and line breaks, so that errors can be recognized by their first word
     told = [*words, "-o", "json"] if words[0] in OF_POOLS else words
     status = run(attrs.evolve(inner, write=lines.append, write_error=complaints.append, style=plain), told)
@@ -105,7 +106,8 @@ def _planned(
     done = is_different(diff) or not status  # if the verb failed without a change, only its error is printed
     again = _next_run(run, inner, words)
     pools = json.loads("".join(lines)) if words[0] in OF_POOLS and lines else None
-    if pools is not None:
+    done = done or pools is not None
+    if pools is not None and "launches" in pools:
         pools |= compared_with_scheduler(inner.daemon, pools, diff)
     largest = list(_largest(inner, diff))
     at_rest, others = ended["at_rest"], diff["pending"] - len(without_place(diff))
