@@ -246,3 +246,7 @@ def test_explain_says_of_a_pod_without_an_attempt_that_it_has_none(entry, typed,
     assert typed("explain web-1") == 0
     assert typed.out.startswith("default/web-1 has not been attempted yet; this is the result of an attempt now.\n\n")
     assert "default/web-1 would be scheduled to node-b, with 60 points" in typed.out
+    explained = daemon.scheduler_explain
+    daemon.scheduler_explain = lambda **named: {**explained(**named), "chosen": None}  # equally good nodes, or none
+    assert typed("explain web-1") == 0
+    assert typed.out.startswith("default/web-1 has not been attempted yet; ")

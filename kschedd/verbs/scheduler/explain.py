@@ -158,7 +158,7 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
 def _never_attempted(session: VerbSession, answer: Mapping[str, Any]) -> bool:
     """Return whether the pod of an explanation is in the queue and has had no attempt."""
     pod = answer.get("pod")
-    if not isinstance(pod, str) or answer.get("node") or answer.get("attempt") or not answer.get("chosen"):
+    if not isinstance(pod, str) or any(answer.get(name) for name in ("node", "attempt", "gated_by")):
         return False
     try:
         entry = session.daemon.call("queue.pod", pod=pod)
