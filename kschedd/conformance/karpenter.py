@@ -38,8 +38,8 @@ from kschedd.pools.karpenter.costs import (
     judge_balanced,
     totals_by_pool,
 )
-from kschedd.pools.karpenter.disruption import DisruptionCommand, DisruptionRound
-from kschedd.pools.karpenter.launching import Launch, LaunchOffers, LaunchUnsupported
+from kschedd.pools.karpenter.disruption import DisruptionCommand, DisruptionRound, DisruptionUnsupported
+from kschedd.pools.karpenter.launching import Launch, LaunchOffers
 from kschedd.pools.karpenter.node_pools import NodePool, node_pool_of
 from kschedd.pools.karpenter.overlays import adjusted_price, apply_overlays, overlay_of
 from kschedd.pools.karpenter.provisioning import ExistingNode
@@ -296,8 +296,8 @@ class _DisruptedCluster:
             raise UnsupportedRecord("kschedd does not support pods of nodes that are being deleted")
         try:
             return now.command()
-        except LaunchUnsupported as lack:
-            raise UnsupportedRecord(f"kschedd does not support this launch: {lack}") from lack
+        except DisruptionUnsupported as lack:
+            raise UnsupportedRecord(f"kschedd does not support this command: {lack}") from lack
 
     def _existing(self, node: Node, own: ManagedNode | None) -> ExistingNode:
         pods = [obj for obj in self.objects.values() if isinstance(obj, Pod) and obj.node_name == node.name]

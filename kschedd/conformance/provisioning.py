@@ -1,7 +1,6 @@
 """Records of provisioning by Karpenter: rounds over pending pods, compared with `kschedd.pools.karpenter.provisioning`.
 
-The provider launches the cheapest offering of each planned node; the pods are bound to it at once. A record with pods
-that have volumes is unsupported.
+The provider launches the cheapest offering of each planned node; the pods are bound to it at once.
 """
 
 from collections import Counter
@@ -23,7 +22,6 @@ from kschedd.pools.karpenter.instance_types import InstanceType
 from kschedd.pools.karpenter.launching import (
     Launch,
     LaunchOffers,
-    LaunchUnsupported,
     demands_of,
     launched_node,
     total_requests,
@@ -39,11 +37,12 @@ from kschedd.pools.karpenter.requirements import (
     NodeRequirement,
     requirements_of,
 )
+from kschedd.pools.volumes import ClaimedVolumes
 
 PROVISIONING: Final = "karpenter/provisioning/"
 Raw = Mapping[str, Any]
 _STEP_KEYS: Final = frozenset(
-    ("now", "delete", "apply", "node", "advance", "pods", "retry", "expect", "markedForDeletion")
+    ("now", "delete", "apply", "node", "csiNodes", "advance", "pods", "retry", "expect", "markedForDeletion")
 )
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
@@ -55,10 +54,7 @@ def provisioning_differences(record: GoldenRecord) -> Iterator[str]:
         raise UnsupportedRecord(f"kschedd does not support the options {', '.join(sorted(unknown))} of Karpenter")
     cluster = _Provisioned(record, options)
     for number, step in enumerate(record.raw["steps"]):
-        try:
-            cluster.apply(step)
-        except LaunchUnsupported as lack:
-            raise UnsupportedRecord(f"kschedd does not support this round: {lack}") from lack
+        cluster.apply(step)
         for name, wanted in step["expect"].items():
             check = _CHECKS.get(name)
             if check is None:
@@ -110,6 +106,10 @@ class _Provisioned:
             self._apply(raw)
         if "node" in step:
             self._change(step["node"])
+        for each in step.get("csiNodes") or ():
+            node = self.of(each["csiNodeOf"])
+            limited = {**node.existing.volume_limits, each["driver"]: each["count"]}
+            node.existing = attrs.evolve(node.existing, volume_limits=limited)
         pods = [self._with_overhead(pod_of(raw)) for raw in step.get("pods") or ()]
         retried = step.get("retry") or ()
         names = list(self.pending) if retried == "unscheduled" else retried
@@ -151,7 +151,7 @@ class _Provisioned:
             self.node_of[pod.name] = node.name
             return
         obj = parse(raw)
-        if obj.kind in ("StorageClass", "PersistentVolume", "PersistentVolumeClaim", "NodeClaim"):
+        if obj.kind == "NodeClaim":
             raise UnsupportedRecord(f"kschedd does not support objects of kind {obj.kind} here")
         self.objects[obj.kind, obj.key] = obj
         if isinstance(obj, Node):
@@ -203,6 +203,7 @@ class _Provisioned:
             daemons,
             {pool.name: self._left(pool) for pool in pools if pool.limits},
             self.options.get("minValuesPolicy") != "BestEffort",
+            volumes=ClaimedVolumes.of(self.objects.values()),
         )
         active = [node.existing for node in self.nodes.values() if node.name not in self.marked]
         existing = [self._with_daemons(node, daemons) for node in active]

@@ -9,9 +9,10 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.pools.volumes import NO_VOLUMES, VOLUME_KINDS, ClaimedVolumes
 
 #: kinds of objects that autoscalers read
-READ_KINDS: Final = frozenset(("Node", "Pod", "Namespace", "DaemonSet", "PodDisruptionBudget"))
+READ_KINDS: Final = frozenset(("Node", "Pod", "Namespace", "DaemonSet", "PodDisruptionBudget", *VOLUME_KINDS))
 
 Raw = Mapping[str, Any]
 
@@ -27,6 +28,7 @@ class PooledCluster:
     budgets: Sequence[Object]
     namespaces: Mapping[str, Mapping[str, str]]  # labels by name
     now_s: float
+    volumes: ClaimedVolumes = NO_VOLUMES
 
     @classmethod
     def of(cls, objects: Iterable[Object], now_s: float) -> "PooledCluster":
@@ -52,6 +54,7 @@ class PooledCluster:
             by_kind.get("PodDisruptionBudget", []),
             {each.name: each.labels for each in by_kind.get("Namespace", ())},
             now_s,
+            ClaimedVolumes.of(each for kind in VOLUME_KINDS for each in by_kind.get(kind, ())),
         )
 
     def free_names(self, pool: str, taken: Iterable[str] = ()) -> Iterator[str]:

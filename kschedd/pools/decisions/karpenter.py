@@ -1,7 +1,4 @@
-"""Karpenter's decisions for a whole cluster: launches for pending pods, and removals of nodes.
-
-Volumes are not supported (`kschedd.pools.karpenter.launching`): a pod with volumes gets no launch.
-"""
+"""Karpenter's decisions for a whole cluster: launches for pending pods, and removals of nodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -18,7 +15,6 @@ from kschedd.api.text.times import seconds, stamp
 from kschedd.pools.cluster import (
     NodeLaunch,
     PooledCluster,
-    PoolRefusal,
     Removal,
     RemovalVerdict,
     ScaleDown,
@@ -26,8 +22,8 @@ from kschedd.pools.cluster import (
     difference,
 )
 from kschedd.pools.karpenter.candidates import ManagedNode, is_recent
-from kschedd.pools.karpenter.disruption import DisruptionCommand, DisruptionRound
-from kschedd.pools.karpenter.launching import Launch, LaunchOffers, LaunchUnsupported, demands_of, launched_node
+from kschedd.pools.karpenter.disruption import DisruptionCommand, DisruptionRound, DisruptionUnsupported
+from kschedd.pools.karpenter.launching import Launch, LaunchOffers, demands_of, launched_node
 from kschedd.pools.karpenter.node_pools import NodePool
 from kschedd.pools.karpenter.provisioning import UNREGISTERED, ExistingNode, plan_round
 from kschedd.pools.karpenter.refusals import why_no_launch
@@ -49,7 +45,7 @@ def first(equal: Sequence[Any]) -> Any:
 
 def plan_launches(cluster: PooledCluster, pools: Pools, choose: Choose = first) -> ScaleUp:
     """Return the launches for the pending pods; `choose` selects one of several equally cheap offerings."""
-    pods, unsupported = supported(cluster.pending)
+    pods = cluster.pending
     offers = launch_offers(cluster, pools)
     existing = existing_nodes(cluster)
     plan = plan_round(pods, existing, offers, namespaces=cluster.namespaces, preferences=pools.settings.preferences)
@@ -61,25 +57,11 @@ def plan_launches(cluster: PooledCluster, pools: Pools, choose: Choose = first) 
         taken.append(name)
         launches.append(node_launch(launch, name, choose))
     left = attrs.evolve(offers, left=plan.left)
-    refused = [(pod, why_no_launch(left, pod, plan.topology)) for pod in plan.failed]
     return ScaleUp(
         launches,
         [(by_uid[uid], name) for uid, name in plan.placed.items()],
-        [*refused, *((pod, [PoolRefusal("", "volumes", why)]) for pod, why in unsupported)],
+        [(pod, why_no_launch(left, pod, plan.topology)) for pod in plan.failed],
     )
-
-
-def supported(pods: Sequence[Pod]) -> tuple[list[Pod], list[tuple[Pod, str]]]:
-    """Return the pods for which launches can be computed, and the other pods with the reason."""
-    kept, others = [], []
-    for pod in pods:
-        try:
-            next(demands_of(pod))
-        except LaunchUnsupported as lack:
-            others.append((pod, f"{lack}: kschedd plans no launches for such pods"))
-        else:
-            kept.append(pod)
-    return kept, others
 
 
 def launch_offers(cluster: PooledCluster, pools: Pools) -> LaunchOffers:
@@ -88,10 +70,11 @@ def launch_offers(cluster: PooledCluster, pools: Pools) -> LaunchOffers:
     return LaunchOffers(
         own,
         pools.types,
-        supported(cluster.daemons)[0],
+        cluster.daemons,
         {pool.name: _left(cluster.nodes, pool) for pool in own if pool.limits},
         pools.settings.strict_min_values,
         pools.types_by_pool(),
+        cluster.volumes,
     )
 
 
@@ -106,11 +89,11 @@ def _left(nodes: Sequence[Node], pool: NodePool) -> Resources:
 
 def existing_nodes(cluster: PooledCluster) -> list[ExistingNode]:
     """Return the nodes as provisioning reads them, with the DaemonSets that do not run there yet."""
-    daemons = supported(cluster.daemons)[0]
-    return [_existing(node, cluster.pods.get(node.name, ()), daemons) for node in cluster.nodes]
+    return [_existing(node, cluster) for node in cluster.nodes]
 
 
-def _existing(node: Node, pods: Sequence[Pod], daemons: Sequence[Pod]) -> ExistingNode:
+def _existing(node: Node, cluster: PooledCluster) -> ExistingNode:
+    pods = cluster.pods.get(node.name, ())
     taints = list(node.taints)
     if node.unschedulable and not any(taint.key == _CORDONED.key for taint in taints):
         taints.append(_CORDONED)
@@ -122,9 +105,10 @@ def _existing(node: Node, pods: Sequence[Pod], daemons: Sequence[Pod]) -> Existi
         (),
         is_initialized(node),
         pods,
+        volume_limits=cluster.volumes.limits_of(node.name),
     )
     there = {(pod.namespace, owner.name) for pod in pods if (owner := pod.owner) and owner.kind == "DaemonSet"}
-    missing = [pod for pod in daemons if (pod.namespace, pod.name) not in there]
+    missing = [pod for pod in cluster.daemons if (pod.namespace, pod.name) not in there]
     if not missing:
         return own
     empty = attrs.evolve(own, pods=())
@@ -218,7 +202,7 @@ def plan_removal(
 def _command(now: DisruptionRound) -> DisruptionCommand | None:
     try:
         return now.command()
-    except LaunchUnsupported:
+    except DisruptionUnsupported:
         return None
 
 
@@ -249,7 +233,6 @@ def disruption_round(
         for node in cluster.nodes
         if (name := pool_name(node)) in by_name
     ]
-    kept, _ = supported(cluster.pending)
     barred = {
         each.name
         for each in managed
@@ -258,7 +241,7 @@ def disruption_round(
     deleting = {each.name for each in managed if each.deleting}
     existing = [node for node in existing_nodes(cluster) if node.name not in deleting]
     consolidated = ConsolidatedCluster(
-        existing, frozenset(barred), kept, offers, _prices(cluster, pools), pools.settings.spot_to_spot
+        existing, frozenset(barred), cluster.pending, offers, _prices(cluster, pools), pools.settings.spot_to_spot
     )
     return DisruptionRound(managed, consolidated, cluster.budgets, cluster.now_s)
 

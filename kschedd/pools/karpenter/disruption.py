@@ -22,7 +22,7 @@ from kschedd.pools.karpenter.candidates import (
     within_budgets,
 )
 from kschedd.pools.karpenter.costs import CostTotals, PricedNode, by_savings, judge_balanced, totals_by_pool
-from kschedd.pools.karpenter.launching import Launch, LaunchUnsupported
+from kschedd.pools.karpenter.launching import Launch
 from kschedd.pools.karpenter.node_pools import NodePool
 from kschedd.pools.karpenter.removals import (
     ConsolidatedCluster,
@@ -32,6 +32,10 @@ from kschedd.pools.karpenter.removals import (
     remove_several,
     replacement_of,
 )
+
+
+class DisruptionUnsupported(Exception):
+    """The error for a command whose rules are not implemented."""
 
 
 @attrs.frozen(eq=False)
@@ -80,7 +84,7 @@ class DisruptionRound:
         return [by_name[each.name] for each in by_savings(self.priced(found))]
 
     def command(self) -> DisruptionCommand | None:
-        """Return the next command. Raises LaunchUnsupported."""
+        """Return the next command. Raises DisruptionUnsupported."""
         if empty := self.empty():
             return DisruptionCommand(DisruptionReason.EMPTY, empty)
         return self._drift() or self._consolidation()
@@ -91,7 +95,7 @@ class DisruptionRound:
             if not may_drift(each) or self.why_no_candidate(each, eventual=True) or remaining[each.pool or ""] == 0:
                 continue
             if self.pool_of(each).static:
-                raise LaunchUnsupported("the drift of static pools")
+                raise DisruptionUnsupported("the drift of static pools")
             if (found := replacement_of([each], self.cluster)) is not None:
                 return DisruptionCommand(DisruptionReason.DRIFTED, [each], found.launch)
         return None
@@ -142,12 +146,9 @@ class DisruptionRound:
             return "budget", f"a disruption budget of the pool {pool.name} allows no more node ({reason.value})"
         if empty:
             return DisruptionCommand(reason, [each])
-        try:
-            if replacement_of([each], self.cluster) is None:
-                return "pods", "its pods fit neither on the other nodes nor on one new node"
-            found = removal_of([each], self.cluster)
-        except LaunchUnsupported as lack:
-            return "unsupported", f"{lack}: kschedd does not plan where such pods would go"
+        if replacement_of([each], self.cluster) is None:
+            return "pods", "its pods fit neither on the other nodes nor on one new node"
+        found = removal_of([each], self.cluster)
         if found is None:
             return "price", "some of its pods need a new node, and no cheaper instance type can hold them"
         if not self.approves(found):

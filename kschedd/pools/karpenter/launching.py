@@ -1,8 +1,7 @@
 """Launches: which pool and which instance types can hold a set of pods on one new node.
 
 A pod joins a launch if its node selector, node affinity and tolerations allow the pool, the topology allows a domain of
-the new node, and at least one instance type still holds all pods. Volumes raise LaunchUnsupported: their rules are not
-part of this module.
+the new node, and at least one instance type still holds all pods. `kschedd.pools.volumes` has the rules of volumes.
 
 Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (nodeclaim.go, nodeclaimtemplate.go,
 preferences.go) and pkg/cloudprovider/types.go (WorstLaunchPrice).
@@ -33,6 +32,7 @@ from kschedd.pools.karpenter.requirements import (
     requirements_of,
 )
 from kschedd.pools.karpenter.topology import RoundTopology, TopologyKind, TopologyTerm
+from kschedd.pools.volumes import NO_VOLUMES, ClaimedVolumes
 
 Raw = Mapping[str, Any]
 SPOT: Final = "spot"
@@ -42,15 +42,12 @@ CAPACITY_TYPES: Final = ("reserved", SPOT, ON_DEMAND)
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
-class LaunchUnsupported(Exception):
-    """The error for pods for which no launch can be computed."""
-
-
 @attrs.frozen(eq=False)
 class PodDemand:
     """A pod with one form of its requirements, in which some alternatives and preferences were given up.
 
-    `strict` are the requirements without preferences. `terms` are the requirements for other pods.
+    `strict` are the requirements without preferences. `terms` are the requirements for other pods. `volumes` are the
+    alternative requirements of the pod's volumes; without items, its volumes can be attached to every node.
     """
 
     pod: Pod
@@ -58,6 +55,7 @@ class PodDemand:
     strict: Requirements
     terms: Sequence[TopologyTerm] = ()
     tolerates_preferences: bool = False  # true: taints with effect PreferNoSchedule are tolerated
+    volumes: Sequence[Requirements] = ()
 
     def tolerates(self, taints: Iterable[Taint]) -> bool:
         tolerations = self.pod.pod_spec.tolerations
@@ -68,16 +66,13 @@ class PodDemand:
         )
 
 
-def demands_of(pod: Pod, *, preferences: bool = True) -> Iterator[PodDemand]:
-    """Yield the forms of the pod's requirements, from all of them to the fewest. Raises LaunchUnsupported.
+def demands_of(pod: Pod, *, preferences: bool = True, volumes: Sequence[Requirements] = ()) -> Iterator[PodDemand]:
+    """Yield the forms of the pod's requirements, from all of them to the fewest.
 
     A form gives up one more part than the form before it: an alternative of the node affinity, the heaviest preferred
     pod affinity, anti-affinity or node affinity, or a spread constraint that allows scheduling anyway.
     """
     spec, signature = pod.spec, pod.signature
-    claims = any("persistentVolumeClaim" in each or "ephemeral" in each for each in spec.get("volumes") or ())
-    if claims:
-        raise LaunchUnsupported(f"pod {pod.key} has volumes")
     of_nodes = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = of_nodes.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     terms = [_expressions(term) for term in required.get("nodeSelectorTerms") or ()]
@@ -102,7 +97,7 @@ def demands_of(pod: Pod, *, preferences: bool = True) -> Iterator[PodDemand]:
             *(TopologyTerm.of_affinity(anti, each.term) for each in apart),
         ]
         requirements = combined([*strict.values(), *(nodes[0] if nodes else ())])
-        return PodDemand(pod, requirements, strict, wanted, tolerates)
+        return PodDemand(pod, requirements, strict, wanted, tolerates, volumes)
 
     yield form()
     while len(terms) > 1:
@@ -212,6 +207,11 @@ class LaunchOffers:
     left: Mapping[str, Resources] = attrs.field(factory=dict)
     minimum_is_strict: bool = True
     types_by_pool: Mapping[str, Sequence[InstanceType]] = attrs.field(factory=dict)
+    volumes: ClaimedVolumes = NO_VOLUMES
+
+    def demands(self, pod: Pod, *, preferences: bool = True) -> Iterator[PodDemand]:
+        """Yield the forms of the pod's requirements with those of its volumes."""
+        return demands_of(pod, preferences=preferences, volumes=self.volumes.alternatives(pod))
 
     def types_of(self, pool: NodePool) -> Sequence[InstanceType]:
         return self.types_by_pool.get(pool.name, self.types)
@@ -254,7 +254,17 @@ class LaunchOffers:
             return None
         if not compatible(launch.requirements, demand.requirements, offered):
             return None
-        requirements: Requirements = combined([*launch.requirements.values(), *demand.requirements.values()])
+        own = combined([*launch.requirements.values(), *demand.requirements.values()])
+        for volumes in demand.volumes or ({},):
+            requirements = combined([*own.values(), *volumes.values()])
+            if compatible(own, volumes, offered) and (grown := self._grown(launch, demand, requirements, topology)):
+                return grown
+        return None
+
+    def _grown(
+        self, launch: Launch, demand: PodDemand, requirements: Requirements, topology: RoundTopology | None
+    ) -> Launch | None:
+        """Return the launch with another pod and these requirements, or None if no instance type fits."""
         if topology is not None:
             narrowed = topology.narrowed(demand.pod, demand.terms, demand.strict, requirements)
             if narrowed is None:

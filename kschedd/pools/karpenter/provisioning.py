@@ -3,7 +3,6 @@
 If a pod fits nowhere, its alternatives and preferences are dropped one after the other, within the same try.
 
 Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (scheduler.go, queue.go, existingnode.go).
-Volumes are not supported (`kschedd.pools.karpenter.launching`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +13,10 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.api.resources import Resources
 from kschedd.api.selecting.terms import Taint
-from kschedd.pools.karpenter.launching import Launch, LaunchOffers, PodDemand, demands_of, ports_taken, total_requests
+from kschedd.pools.karpenter.launching import Launch, LaunchOffers, PodDemand, ports_taken, total_requests
 from kschedd.pools.karpenter.requirements import compatible, of_labels
 from kschedd.pools.karpenter.topology import CountedNode, RoundTopology
+from kschedd.pools.volumes import NO_VOLUMES, ClaimedVolumes
 
 #: taint of a node that has not registered yet
 UNREGISTERED: Final = Taint("karpenter.sh/unregistered", "", "NoExecute")
@@ -41,11 +41,17 @@ class ExistingNode:
     initialized: bool = True
     pods: Sequence[Pod] = ()
     daemons: Sequence[Pod] = ()  # pods of DaemonSets that will also run here
+    volume_limits: Mapping[str, int] = attrs.field(factory=dict)  # maximum number of volumes, by CSI driver
 
-    def admits(self, demand: PodDemand) -> bool:
+    def admits(self, demand: PodDemand, volumes: ClaimedVolumes = NO_VOLUMES) -> bool:
+        own = of_labels(self.labels)
         if not demand.tolerates(self._lasting_taints()):
             return False
-        if not compatible(of_labels(self.labels), demand.requirements):
+        if not compatible(own, demand.requirements):
+            return False
+        if demand.volumes and not any(compatible(own, each) for each in demand.volumes):
+            return False
+        if self.volume_limits and volumes.exceeds(self.volume_limits, [*self.pods, demand.pod]):
             return False
         if ports_taken(demand.pod, [*self.pods, *self.daemons]):
             return False
@@ -90,12 +96,12 @@ class _Round:
     def place(self, pod: Pod) -> bool:
         return any(
             self._on_existing(demand) or self._on_planned(demand) or self._on_new(demand)
-            for demand in demands_of(pod, preferences=self.preferences)
+            for demand in self.offers.demands(pod, preferences=self.preferences)
         )
 
     def _on_existing(self, demand: PodDemand) -> bool:
         for place, node in enumerate(self.existing):
-            if not node.admits(demand):
+            if not node.admits(demand, self.offers.volumes):
                 continue
             own = of_labels(node.labels)
             narrowed = self.topology.narrowed(demand.pod, demand.terms, demand.strict, own)
@@ -148,7 +154,7 @@ def plan_round(
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
     preferences: bool = True,
 ) -> ProvisioningRound:
-    """Return the plan for the pods. Raises LaunchUnsupported.
+    """Return the plan for the pods.
 
     `namespaces` are the labels of each namespace. Without `preferences`, preferred terms are ignored.
     """
@@ -156,16 +162,17 @@ def plan_round(
     counted = [CountedNode(node.labels, node.taints, node.pods) for node in nodes]
     topology = RoundTopology(counted, namespaces or {}, offers.domains())
     planning = _Round(offers, nodes, topology, preferences, {name: dict(left) for name, left in offers.left.items()})
-    left = sorted(pods, key=_queue_key)
+    ignored = [pod for pod in pods if offers.volumes.why_left_out(pod)]
+    left = sorted((pod for pod in pods if pod not in ignored), key=_queue_key)
     for pod in left:
-        topology.prepare(pod, next(demands_of(pod, preferences=preferences)).terms)
+        topology.prepare(pod, next(offers.demands(pod, preferences=preferences)).terms)
     # A pod that fails is tried again after the others, because they may satisfy its pod affinity.
     while left:
         failed = [pod for pod in left if not planning.place(pod)]
         if len(failed) == len(left):
             break
         left = failed
-    return ProvisioningRound(planning.launches, planning.placed, left, planning.left, topology)
+    return ProvisioningRound(planning.launches, planning.placed, [*left, *ignored], planning.left, topology)
 
 
 def _queue_key(pod: Pod) -> tuple[int, int, str, str]:

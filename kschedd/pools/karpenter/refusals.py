@@ -11,7 +11,6 @@ from kschedd.pools.karpenter.launching import (
     Launch,
     LaunchOffers,
     PodDemand,
-    demands_of,
     ports_taken,
     total_requests,
     unmet_min_values,
@@ -31,8 +30,10 @@ _MOST_VALUES: Final = 4
 
 
 def why_no_launch(offers: LaunchOffers, pod: Pod, topology: RoundTopology) -> list[PoolRefusal]:
-    """Return a reason for each pool. The pod is judged without its preferences."""
-    *_, demand = demands_of(pod, preferences=False)
+    """Return a reason for each pool, or one for all pools. The pod is judged without its preferences."""
+    if why := offers.volumes.why_left_out(pod):
+        return [PoolRefusal("", "volumes", why)]
+    *_, demand = offers.demands(pod, preferences=False)
     return [PoolRefusal(pool.name, *_rule(offers, pool, demand, topology)) for pool in offers.pools_in_order()]
 
 
@@ -50,6 +51,11 @@ def _rule(offers: LaunchOffers, pool: NodePool, demand: PodDemand, topology: Rou
             own = "the pool does not define this label" if stated is None else f"the pool has {_text(stated)}"
             return "requirement", f"the pod needs {key} {_text(wanted)}, and {own}"
     requirements: Requirements = combined([*launch.requirements.values(), *demand.requirements.values()])
+    if demand.volumes:
+        possible = [each for each in demand.volumes if compatible(requirements, each, offered)]
+        if not possible:
+            return "volumes", f"the pod's volumes need {_volumes_text(demand.volumes)}"
+        requirements = combined([*requirements.values(), *possible[0].values()])
     narrowed = topology.narrowed(demand.pod, demand.terms, demand.strict, requirements)
     if narrowed is None:
         return "topology", _topology_text(demand, topology, requirements)
@@ -89,6 +95,11 @@ def _of_types(offers: LaunchOffers, launch: Launch, demand: PodDemand, requireme
     if unmet := unmet_min_values(requirements, fitting):
         return "minValues", f"too few different values of {', '.join(unmet)} remain"
     return "order", "a launch was possible, but pods that were planned earlier used the limits or the topology domains"
+
+
+def _volumes_text(alternatives: Sequence[Requirements]) -> str:
+    texts = [" and ".join(f"{key} {_text(each)}" for key, each in one.items()) for one in alternatives]
+    return ", or ".join(texts)
 
 
 def taint_text(taint: Taint) -> str:

@@ -79,10 +79,7 @@ def remove_one(candidates: Sequence[ManagedNode], cluster: ConsolidatedCluster, 
 
 
 def removal_of(removed: Sequence[ManagedNode], cluster: ConsolidatedCluster) -> NodeRemoval | None:
-    """Return the removal of these nodes, or None if it is impossible or not cheaper.
-
-    Raises LaunchUnsupported.
-    """
+    """Return the removal of these nodes, or None if it is impossible or not cheaper."""
     found = replacement_of(removed, cluster)
     if found is None or found.launch is None:
         return found
@@ -91,10 +88,7 @@ def removal_of(removed: Sequence[ManagedNode], cluster: ConsolidatedCluster) -> 
 
 
 def replacement_of(removed: Sequence[ManagedNode], cluster: ConsolidatedCluster) -> NodeRemoval | None:
-    """Return the removal of these nodes at any price, or None if their pods need more than one new node.
-
-    Raises LaunchUnsupported.
-    """
+    """Return the removal of these nodes at any price, or None if their pods need more than one new node."""
     moved = [pod for each in removed for pod in each.reschedulable]
     names = {each.name for each in removed}
     left = [node for node in cluster.existing if node.name not in names]
