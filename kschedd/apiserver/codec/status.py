@@ -78,8 +78,9 @@ def invalid_options(kind: str, faults: Sequence[FieldError], name: str = "", gro
     """Return the error for invalid or contradictory options of a request (ListOptions, DeleteOptions, TokenRequest)."""
     unique = list(dict.fromkeys(map(str, faults)))
     why = unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
-    details: dict[str, Any] = {"group": group, "kind": kind, "causes": causes(faults)}
-    return StatusError(422, "Invalid", f'{kind}.{group} "{name}" is invalid: {why}', details)
+    named = {field: value for field, value in (("name", name), ("group", group)) if value}
+    details: dict[str, Any] = {**named, "kind": kind, "causes": causes(faults)}
+    return StatusError(422, "Invalid", f'{kind}{group and "."}{group} "{name}" is invalid: {why}', details)
 
 
 def causes(faults: Sequence[FieldError]) -> list[dict[str, Any]]:

@@ -4,18 +4,18 @@ Source: Kubernetes v1.34, pkg/registry/core/pod/storage, pkg/registry/apps/*/sto
 Raises: StatusError, and the errors of the store.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.schemas.fields import invalid
-from kschedd.api.simulation.annotations import log_text
 from kschedd.api.text.times import stamp
 from kschedd.apiserver.codec.bodies import read_body
-from kschedd.apiserver.codec.negotiation import json_response, text_response
+from kschedd.apiserver.codec.negotiation import json_response
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success
+from kschedd.apiserver.handlers.logs import container_of, serve_log
 from kschedd.apiserver.handlers.reading import find, get_object
 from kschedd.apiserver.handlers.scaling import serve_scale
 from kschedd.apiserver.handlers.writing import (
@@ -36,8 +36,6 @@ from kschedd.http.server import HttpResponse
 from kschedd.service.operations.binding import named_as_path
 from kschedd.store.cluster_api import ClusterReader
 
-_PULLING: Final = frozenset(("ErrImagePull", "ImagePullBackOff"))
-
 
 async def serve_subresource(face: FaceServices, call: ApiCall) -> HttpResponse:
     target = call.target
@@ -53,7 +51,7 @@ async def serve_subresource(face: FaceServices, call: ApiCall) -> HttpResponse:
         case "eviction":
             return await _evict(face, call)
         case "log":
-            return await _log(face, call)
+            return await serve_log(face, call)
         case "ephemeralcontainers":
             return await _part(face, call, "ephemeralcontainers")
         case "finalize":
@@ -103,73 +101,11 @@ async def _evict(face: FaceServices, call: ApiCall) -> HttpResponse:
 # Requests for a kubelet
 
 
-def _container(call: ApiCall, pod: Pod) -> str:
-    """Return the requested container.
-
-    Raises StatusError if the container does not exist, or if no container is named and there are several.
-    """
-    names = [
-        str(each.get("name", ""))
-        for field in ("containers", "initContainers", "ephemeralContainers")
-        for each in pod.spec.get(field) or ()
-    ]
-    wanted = call.query.text("container")
-    if wanted:
-        if wanted not in names:
-            raise bad_request(f"container {wanted} is not valid for pod {pod.name}")
-        return wanted
-    own = [str(each.get("name", "")) for each in pod.spec.get("containers") or ()]
-    if len(own) == 1:
-        return own[0]
-    raise bad_request(f"a container name must be specified for pod {pod.name}, choose one of: [{' '.join(own)}]")
-
-
-async def _log(face: FaceServices, call: ApiCall) -> HttpResponse:
-    pod = await find(face, call)
-    assert isinstance(pod, Pod), "only pods have a log"
-    container = _container(call, pod)
-    if not pod.node_name:
-        return HttpResponse(204, (("Cache-Control", "no-cache, private"),))
-    if not face.kubelets:
-        query = "&".join(f"{name}={value}" for name, value in call.query.items() if name != "container")
-        path = f"containerLogs/{pod.namespace}/{pod.name}/{container}" + (f"?{query}" if query else "")
-        why = f"dial tcp: lookup {pod.node_name}: no such host"
-        raise StatusError(500, "", f'Get "https://{pod.node_name}:10250/{path}": {why}')
-    return text_response(_logged(call, pod, container))
-
-
-def _logged(call: ApiCall, pod: Pod, container: str) -> str:
-    """Return the text that the container's annotation states, at most the requested lines.
-
-    Raises StatusError if the container has not started.
-    """
-    entries = [
-        entry
-        for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
-        for entry in pod.status.get(field) or ()
-        if entry.get("name") == container
-    ]
-    entry: Raw = entries[0] if entries else {}
-    if call.query.flag("previous"):
-        if not (entry.get("lastState") or {}).get("terminated"):
-            raise bad_request(f'previous terminated container "{container}" in pod "{pod.name}" not found')
-    elif waiting := (entry.get("state") or {}).get("waiting"):
-        if not (entry.get("lastState") or {}).get("terminated"):
-            reason = waiting.get("reason") or ""
-            why = "trying and failing to pull image" if reason in _PULLING else reason
-            raise bad_request(f'container "{container}" in pod "{pod.name}" is waiting to start: {why}')
-    lines = log_text(pod.annotations, container).splitlines()
-    tail = call.query.integer("tailLines")
-    if tail is not None:
-        lines = lines[max(0, len(lines) - max(0, tail)) :]
-    return "".join(f"{line}\n" for line in lines)
-
-
 async def _connect(face: FaceServices, call: ApiCall) -> HttpResponse:
     """Reject exec, attach, portforward and proxy, because there is nothing to connect to."""
     found = await find(face, call)
     if isinstance(found, Pod) and call.target.subresource in ("exec", "attach"):
-        _container(call, found)
+        container_of(call, found)
         if not found.node_name:
             raise bad_request(f"pod {found.name} does not have a host assigned")
     raise StatusError(
