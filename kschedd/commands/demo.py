@@ -91,7 +91,7 @@ def daemon_of_its_own(seed: int, on_look: Callable[[], None] = lambda: None) -> 
 
 
 def _show(session: VerbSession, examples: Path, progress: ProgressLine) -> None:
-    _print(session, "A cluster of three zones, and a shop to run in it:")
+    _print(session, "A cluster of three zones, and the workloads of a shop:")
     _do(session, "apply", "-f", str(examples), shown=f"apply -f {_short(examples)}")
     pods = _pods_when_placed(session, progress)
     _print(session, "Its nodes:")

@@ -24,5 +24,5 @@ def test_a_request_far_above_every_node_says_what_it_takes() -> None:
     found = VirtualDaemon(cluster, cluster_methods).call("causes.explain", kind="Pod", name="waits")
     assert found["cause"]["code"] == "RequestAboveEveryNode"
     assert found["remedies"] == []
-    needed = "it takes a node with 64 cpu, or much smaller requests: 4 each would fit now"
+    needed = "a node with 64 cpu is required, or smaller requests: 4 per pod would fit now"
     assert found["cause"]["evidence"] == [needed]

@@ -60,7 +60,7 @@ def test_the_forms_of_the_answer(dump: str, capsys: pytest.CaptureFixture[str], 
 
 def test_versions_that_decide_alike(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "--kube-version", "1.34.1,1.34", "--from", dump]) == 0
-    assert capsys.readouterr().out == "1.34.1 -> 1.34: 2 pods, all alike; pending 0 -> 0\n"
+    assert capsys.readouterr().out == "1.34.1 -> 1.34: 2 pods, none placed elsewhere; pending 0 -> 0\n"
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def _config(file: Path, *without: str) -> str:
 def test_versions_by_a_configuration_of_ones_own(dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = _config(tmp_path / "config.json", "NodeResourcesBalancedAllocation")
     assert main([*VERSIONS, "--from", dump, "--config", config]) == 0
-    assert capsys.readouterr().out == "1.34 -> 1.36: 2 pods, all alike; pending 0 -> 0\n"
+    assert capsys.readouterr().out == "1.34 -> 1.36: 2 pods, none placed elsewhere; pending 0 -> 0\n"
 
 
 def test_two_configurations_on_the_cluster_of_a_dump(

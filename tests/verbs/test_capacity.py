@@ -92,7 +92,7 @@ def test_plan_says_how_many_fit_at_most(trained: ScenarioCluster) -> None:
     assert result.status == 1
     last = result.text.splitlines()[-3:]
     assert last[0].startswith("deployment/train: 8 of 12 pods fit; 2 example.com/gpu requested, ")
-    assert last[1] == "  of other sizes: 16x1 or 8x2 or 4x4 or 2x8 example.com/gpu"
+    assert last[1] == "  with other sizes, these would fit: 16x1 or 8x2 or 4x4 or 2x8 example.com/gpu"
     assert last[2] == "complete: 4 pods stay pending, and no work is left"
     planned = json.loads(trained.execute("plan -o json scale deployment train --replicas 12", "").text)
     (largest,) = planned["largest"]
@@ -183,7 +183,7 @@ def test_compare_says_which_pods_go_elsewhere_and_which_plugin_decided(
 def test_compare_with_itself_finds_nothing(scenario: ScenarioCluster, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(CONFIG % "LeastAllocated")
     answer = scenario.do("compare --config a.yaml --config a.yaml -f five.yaml", "")
-    assert answer == "a.yaml -> a.yaml: 5 pods, all alike; pending 3 -> 3\n"
+    assert answer == "a.yaml -> a.yaml: 5 pods, none placed elsewhere; pending 3 -> 3\n"
     assert "--kube-version A,B is required" in scenario.do("compare", "")
 
 
@@ -234,9 +234,11 @@ def test_one_configuration_or_a_weight_is_compared_with_the_present_one(
     line = "compare --config packed.yaml -f one-pod.yaml"
     assert scenario.do(line, "").startswith("present configuration -> packed.yaml: 1 pod, 1 placed elsewhere;")
     by_weight = scenario.do(f"{line} --weight NodeResourcesFit=2 --weight ImageLocality=1", "")
-    assert by_weight.startswith("packed.yaml -> weight NodeResourcesFit 2, weight ImageLocality 1: 1 pod, all alike;")
+    assert by_weight.startswith(
+        "packed.yaml -> weight NodeResourcesFit 2, weight ImageLocality 1: 1 pod, none placed elsewhere;"
+    )
     alone = scenario.do("compare -f one-pod.yaml --weight NodeResourcesFit=5", "")
-    assert alone.startswith("present configuration -> weight NodeResourcesFit 5: 1 pod, all alike;")
+    assert alone.startswith("present configuration -> weight NodeResourcesFit 5: 1 pod, none placed elsewhere;")
     assert 'did you mean "NodeResourcesFit"?' in scenario.do("compare --weight NodeResourceFit=5", "")
     assert "PLUGIN=N is expected" in scenario.do("compare --weight NodeResourcesFit", "")
 

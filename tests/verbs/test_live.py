@@ -356,7 +356,7 @@ async def test_status_counts_those_that_are_bound(live: Typed) -> None:
     await live("status")
     assert "On the way: 1 at Permit\n" in live.out
     assert "Scheduled:  1 pods since the start\n" in live.out
-    assert "Pods:       2 on nodes or on their way to one\n" in live.out
+    assert "Pods:       2 bound or being bound\n" in live.out
     await live("allow held")
     await placed(live.cluster, "held")
     with trio.fail_after(180):

@@ -163,8 +163,8 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
     options = smaller(case, beyond)
     if not options:
         fits = shown(resource, _largest_for_all(case, resource))
-        needed = f"it takes a node with {shown(resource, requested)} {resource}, or much smaller requests"
-        evidence.append(f"{needed}: {fits} each would fit now")
+        needed = f"a node with {shown(resource, requested)} {resource} is required, or smaller requests"
+        evidence.append(f"{needed}: {fits} per pod would fit now")
     return FoundCause(
         code,
         message if slip is None else f"{message}: `{_as_written(*slip)}` may be meant as `{slip[1]}`",

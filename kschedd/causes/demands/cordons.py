@@ -34,7 +34,7 @@ def behind_cordons(case: Case, finding: FoundCause) -> FoundCause:
         whole = f"the only node that would take another pod, {idle[0]}, is cordoned"
     return FoundCause(
         "NodesCordoned",
-        f"{whole}; besides, {finding.message}",
+        f"{whole}; also: {finding.message}",
         [*(ObjectNamed("Node", "", name) for name in idle[:3]), *finding.objects],
         ["spec.unschedulable of the node", *finding.fields],
         finding.evidence,

@@ -30,7 +30,7 @@ def headline(found: Raw) -> str:
     changes = ", ".join(f"{count:,} {_CHANGES[change]}" for change, count in counts.items() if count)
     before, after = found["pending"]
     pods = "1 pod" if found["pods"] == 1 else f"{found['pods']:,} pods"
-    return f"{a} -> {b}: {pods}, {changes or 'all alike'}; pending {before:,} -> {after:,}"
+    return f"{a} -> {b}: {pods}, {changes or 'none placed elsewhere'}; pending {before:,} -> {after:,}"
 
 
 def as_text(found: Raw, most: int) -> str:

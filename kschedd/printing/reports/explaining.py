@@ -111,7 +111,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
         elif held:
             lead = f"  as things are now, {best} would be chosen"
         elif answer.get("gated_by"):
-            lead = f"  without that it would go to {best}"
+            lead = f"  otherwise, it would be scheduled to {best}"
         elif group:
             lead = f"  by itself it would go to {best}"
         else:
@@ -220,7 +220,7 @@ def _elsewhere(verdicts: Sequence[Raw], style: TerminalStyle, limit: int) -> str
             also = verdict.get("also") or ()
             shown += [_row(other, "") for other in also]
         table = Table(("NODE", "PLUGIN", "VERDICT", "REASON"), tuple(shown))
-    return "\nWhy not there:\n" + render(table, style, indent="  ")
+    return "\nRejected nodes:\n" + render(table, style, indent="  ")
 
 
 def _row(verdict: Raw, node: str) -> tuple[str, str, str, str]:
@@ -263,7 +263,10 @@ def _scores(answer: Raw, style: TerminalStyle, node: str, limit: int) -> str:
     silent = [name for name in scores if name not in plugins]
     zeros = f"  0 for each of these nodes: {', '.join(silent)}\n" if silent else ""
     return (
-        "\nScores, weighted (in brackets as the plugin gave them):\n" + render(table, style, indent="  ") + more + zeros
+        "\nWeighted scores (in brackets: the scores of the plugin):\n"
+        + render(table, style, indent="  ")
+        + more
+        + zeros
     )
 
 

@@ -207,7 +207,7 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
         ("Seed", _text(info.get("seed"))),
         ("Objects", _objects(info.get("objects") or {}, style)),
         ("Nodes", _text(status.get("nodes"))),
-        ("Pods", f"{_text(status.get('pods'), '0')} on nodes or on their way to one"),
+        ("Pods", f"{_text(status.get('pods'), '0')} bound or being bound"),
         ("Queue", queue_text(_counts(status), style)),
         ("On the way", on_the_way_text(status, style)),
         ("Scheduled", f"{_text(status.get('scheduled'), '0')} pods since the start"),

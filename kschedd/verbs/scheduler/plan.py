@@ -205,7 +205,7 @@ def _largest_text(each: dict[str, Any]) -> str:
     named = f"{workload['kind'].lower()}/{workload['name']}"
     others = alternatives_text(each)
     text = f"{named}: {each['fits']} of {each['wanted']} pods fit; {each['cause']['message']}\n"
-    return text + (f"  of other sizes: {others}\n" if others else "")
+    return text + (f"  with other sizes, these would fit: {others}\n" if others else "")
 
 
 def verbs(run: Run) -> tuple[Verb, ...]:
