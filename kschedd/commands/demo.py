@@ -70,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
             print("\nYour turn: try `explain report`, `scale deployment web --replicas 9`, `cordon node-a1`,")
             print("`plan drain node-b1 --ignore-daemonsets`, `help`. `exit` ends the demo.\n")
             run_repl(socket, farewell="The demo's daemon has been stopped.")
-    print("\nNext: `kschedd run --detach` starts a daemon of your own; `kschedd --help` lists all commands.")
+    print("\nNext: `kschedd run --detach` starts a daemon of your own.")
+    print("`kschedd --help` lists all commands.")
     return 0
 
 

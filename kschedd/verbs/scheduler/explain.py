@@ -141,6 +141,7 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         return 1 if failed else 0
     from kschedd.printing.reports.causes import diagnosis
     from kschedd.printing.reports.explaining import explanation, timing
+    from kschedd.printing.terminal.tables import flowing
 
     if not options.filename:
         note_if_paused(session)
@@ -150,7 +151,8 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
             text += "\n" * bool(text) + explanation(answer, session.style, node=options.node, every_node=options.all)
         text += timing(answer, session.style) if options.timing else ""
         if not options.filename and _never_attempted(session, answer):
-            text = f"{answer['pod']} has not been attempted yet; this is the result of an attempt now.\n\n{text}"
+            note = f"{answer['pod']} has not been attempted yet; this is the result of an attempt now.\n\n"
+            text = flowing(note, session.style) + text
         session.write(("\n" if place else "") + text)
     return 1 if failed else 0
 
