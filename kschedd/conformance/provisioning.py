@@ -18,7 +18,7 @@ from kschedd.api.text.durations import parse_duration
 from kschedd.conformance.catalogs import catalog, pod_of
 from kschedd.conformance.records import GoldenRecord, UnsupportedRecord
 from kschedd.pools.karpenter.candidates import is_reschedulable
-from kschedd.pools.karpenter.instance_types import InstanceType
+from kschedd.pools.karpenter.instance_types import InstanceType, without_used
 from kschedd.pools.karpenter.launching import (
     Launch,
     LaunchOffers,
@@ -50,7 +50,8 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 def provisioning_differences(record: GoldenRecord) -> Iterator[str]:
     """Yield each difference from the record. Raises UnsupportedRecord."""
     options = record.raw.get("options") or {}
-    if unknown := {*options} - {"preferencePolicy", "minValuesPolicy", "defaultTerminationGracePeriod"}:
+    known = {"preferencePolicy", "minValuesPolicy", "defaultTerminationGracePeriod", "featureGates"}
+    if unknown := {*options} - known:
         raise UnsupportedRecord(f"kschedd does not support the options {', '.join(sorted(unknown))} of Karpenter")
     cluster = _Provisioned(record, options)
     for number, step in enumerate(record.raw["steps"]):
@@ -199,7 +200,7 @@ class _Provisioned:
         daemons = [self._daemon_of(obj) for (kind, _), obj in self.objects.items() if kind == "DaemonSet"]
         offers = LaunchOffers(
             pools,
-            catalog(self.record),
+            without_used(catalog(self.record), [node.labels for node in self.nodes.values()]),
             daemons,
             {pool.name: self._left(pool) for pool in pools if pool.limits},
             self.options.get("minValuesPolicy") != "BestEffort",
@@ -209,7 +210,15 @@ class _Provisioned:
         existing = [self._with_daemons(node, daemons) for node in active]
         preferences = self.options.get("preferencePolicy") != "Ignore"
         namespaces = {obj.name: obj.labels for (kind, _), obj in self.objects.items() if kind == "Namespace"}
-        plan = plan_round(pods, existing, offers, namespaces=namespaces, preferences=preferences)
+        gates = self.options.get("featureGates") or {}
+        plan = plan_round(
+            pods,
+            existing,
+            offers,
+            namespaces=namespaces,
+            preferences=preferences,
+            reserving=gates.get("ReservedCapacity", True),
+        )
         by_uid = {pod.uid: pod for pod in pods}
         for uid, name in plan.placed.items():
             self._bind(by_uid[uid], name)
@@ -461,6 +470,10 @@ def _new_capacity_types(cluster: _Provisioned, wanted: Any) -> Iterator[str]:
         yield f"{found} instead of {sorted(wanted)}"
 
 
+def _other_capacity_types(cluster: _Provisioned, unwanted: Any) -> Iterator[str]:
+    yield from (f"{kind} is not allowed" for node in cluster.new if (kind := node.labels[CAPACITY_TYPE]) in unwanted)
+
+
 def _taints(cluster: _Provisioned, wanted: Any) -> Iterator[str]:
     for pod, raws in wanted.items():
         own = cluster.of(pod).existing.taints
@@ -551,4 +564,5 @@ _CHECKS: Final = {
     "minValuesFailed": _unmet_labels,
     "newNodeTypes": _new_types,
     "newNodeCapacityTypes": _new_capacity_types,
+    "newNodeCapacityTypesNot": _other_capacity_types,
 }

@@ -3,7 +3,6 @@
 import pytest
 
 from kschedd.conformance.records import GoldenRecord, read_records
-from kschedd.conformance.report import RecordOutcome
 from kschedd.conformance.verify import check
 from tests.conftest import SharedPart
 
@@ -18,9 +17,8 @@ DISRUPTION = (
 PROVISIONING = (
     *("affinity", "basic", "claim", "daemonset", "deleting", "existing", "hostport", "in-flight", "instance-types"),
     *("labels", "limits", "minvalues", "operators", "packing", "pod-affinity", "pool", "preferences", "price"),
-    *("requirements", "spread", "static", "taints", "termination-grace", "volumes", "weight"),
+    *("requirements", "reserved", "spread", "static", "taints", "termination-grace", "volumes", "weight"),
 )
-UNSUPPORTED = ("reserved",)
 # upstream's test has one instance type with room for 1,024 pods; the case has types with room for 5 pods
 TRANSCRIBED_DIFFERENTLY = frozenset(("karpenter-provisioning-282",))
 
@@ -56,15 +54,8 @@ def test_karpenter_decides_as_in_its_own_tests(records: dict[str, list[GoldenRec
     assert different.keys() == TRANSCRIBED_DIFFERENTLY & {record.id for record in cases}, different
 
 
-@pytest.mark.parametrize("topic", UNSUPPORTED)
-def test_unsupported_topics_say_so(records: dict[str, list[GoldenRecord]], topic: str) -> None:
-    found = [check(record) for record in records[f"karpenter/provisioning/{topic}"]]
-    assert {verdict.outcome for verdict in found} == {RecordOutcome.UNSUPPORTED}
-    assert all(verdict.differences[0].startswith("kschedd does not support") for verdict in found)
-
-
 def test_no_family_is_left_out(records: dict[str, list[GoldenRecord]]) -> None:
     karpenter = [f"disruption/{topic}" for topic in DISRUPTION] + [f"overlay/{topic}" for topic in OVERLAY]
-    karpenter += [f"provisioning/{topic}" for topic in (*PROVISIONING, *UNSUPPORTED)]
+    karpenter += [f"provisioning/{topic}" for topic in PROVISIONING]
     autoscaler = [f"cluster-autoscaler/{topic}" for topic in AUTOSCALER]
     assert {*records} == {*autoscaler, *(f"karpenter/{family}" for family in karpenter)}

@@ -23,6 +23,7 @@ from kschedd.pools.cluster import (
 )
 from kschedd.pools.karpenter.candidates import ManagedNode, is_recent
 from kschedd.pools.karpenter.disruption import DisruptionCommand, DisruptionRound, DisruptionUnsupported
+from kschedd.pools.karpenter.instance_types import without_used
 from kschedd.pools.karpenter.launching import Launch, LaunchOffers, demands_of, launched_node
 from kschedd.pools.karpenter.node_pools import NodePool
 from kschedd.pools.karpenter.provisioning import UNREGISTERED, ExistingNode, plan_round
@@ -48,7 +49,14 @@ def plan_launches(cluster: PooledCluster, pools: Pools, choose: Choose = first) 
     pods = cluster.pending
     offers = launch_offers(cluster, pools)
     existing = existing_nodes(cluster)
-    plan = plan_round(pods, existing, offers, namespaces=cluster.namespaces, preferences=pools.settings.preferences)
+    plan = plan_round(
+        pods,
+        existing,
+        offers,
+        namespaces=cluster.namespaces,
+        preferences=pools.settings.preferences,
+        reserving=True,
+    )
     by_uid = {pod.uid: pod for pod in pods}
     taken: list[str] = []
     launches = []
@@ -66,14 +74,14 @@ def plan_launches(cluster: PooledCluster, pools: Pools, choose: Choose = first) 
 
 def launch_offers(cluster: PooledCluster, pools: Pools) -> LaunchOffers:
     """Return what can be launched within the limits that the cluster's nodes leave."""
-    own = pools.karpenter_pools()
+    own, labels = pools.karpenter_pools(), [node.labels for node in cluster.nodes]
     return LaunchOffers(
         own,
-        pools.types,
+        without_used(pools.types, labels),
         cluster.daemons,
         {pool.name: _left(cluster.nodes, pool) for pool in own if pool.limits},
         pools.settings.strict_min_values,
-        pools.types_by_pool(),
+        {name: without_used(types, labels) for name, types in pools.types_by_pool().items()},
         cluster.volumes,
     )
 

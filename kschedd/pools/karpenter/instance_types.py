@@ -37,6 +37,9 @@ _PREFIX: Final = "karpenter.kwok.sh/"
 OVERHEAD: Final[Mapping[str, int]] = {"cpu": 100, "memory": 10 * 1024 * 1024}
 
 
+Reservation = frozenset[tuple[str, ...]]
+
+
 @attrs.frozen
 class Offering:
     """A price at which an instance type is offered, usually for one zone and one capacity type."""
@@ -44,7 +47,18 @@ class Offering:
     requirements: Requirements
     price: float
     available: bool = True
-    reserved: int | None = None  # number of reserved instances
+    reserved: int | None = None  # number of reserved instances that are not in use
+
+    @property
+    def reservation(self) -> Reservation | None:
+        """The labels that identify the reservation; None for an offering without reserved instances."""
+        if self.reserved is None:
+            return None
+        return frozenset((key, *sorted(each.values)) for key, each in self.requirements.items() if key != CAPACITY_TYPE)
+
+    def used_by(self, labels: Mapping[str, str]) -> bool:
+        """Return whether a node with these labels uses an instance of this offering."""
+        return all(key in labels and each.allows(labels[key]) for key, each in self.requirements.items())
 
 
 @attrs.frozen
@@ -72,6 +86,18 @@ class InstanceType:
         """Return the offerings that meet the requirements."""
         known = WELL_KNOWN | {key for offering in self.offerings for key in offering.requirements}
         return [each for each in self.offerings if compatible(requirements, each.requirements, known)]
+
+
+def without_used(types: Iterable[InstanceType], nodes: Sequence[Mapping[str, str]]) -> list[InstanceType]:
+    """Return the types without the reserved instances that nodes with these labels use."""
+    return [attrs.evolve(each, offerings=[_without_used(one, nodes) for one in each.offerings]) for each in types]
+
+
+def _without_used(offering: Offering, nodes: Sequence[Mapping[str, str]]) -> Offering:
+    if offering.reserved is None:
+        return offering
+    left = max(0, offering.reserved - sum(map(offering.used_by, nodes)))
+    return attrs.evolve(offering, reserved=left, available=offering.available and left > 0)
 
 
 def read_instance_types(text: str, source: str) -> list[InstanceType]:

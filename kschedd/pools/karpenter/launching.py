@@ -17,7 +17,7 @@ from kschedd.api.node_fit import ports_conflict
 from kschedd.api.pods import Pod
 from kschedd.api.resources import Resources
 from kschedd.api.selecting.terms import Taint
-from kschedd.pools.karpenter.instance_types import InstanceType, Offering, cheapest_first
+from kschedd.pools.karpenter.instance_types import InstanceType, Offering, Reservation, cheapest_first
 from kschedd.pools.karpenter.node_pools import NodePool
 from kschedd.pools.karpenter.requirements import (
     CAPACITY_TYPE,
@@ -35,10 +35,11 @@ from kschedd.pools.karpenter.topology import RoundTopology, TopologyKind, Topolo
 from kschedd.pools.volumes import NO_VOLUMES, ClaimedVolumes
 
 Raw = Mapping[str, Any]
+RESERVED: Final = "reserved"
 SPOT: Final = "spot"
 ON_DEMAND: Final = "on-demand"
 #: capacity types in the order in which a provider prefers them
-CAPACITY_TYPES: Final = ("reserved", SPOT, ON_DEMAND)
+CAPACITY_TYPES: Final = (RESERVED, SPOT, ON_DEMAND)
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
@@ -116,15 +117,36 @@ def _expressions(term: Raw) -> list[NodeRequirement]:
 
 @attrs.frozen
 class Launch:
-    """A node that can be launched: its pool, its requirements, its pods, and the types that remain, by price."""
+    """A node that can be launched: its pool, its requirements, its pods, and the types that remain, by price.
+
+    With `reservations`, other reserved instances must not be used.
+    """
 
     pool: NodePool
     requirements: Requirements
     types: Sequence[InstanceType]
     pods: Sequence[Pod] = ()
+    reservations: frozenset[Reservation] | None = None
 
     def offerings(self, each: InstanceType) -> list[Offering]:
-        return [offering for offering in each.offered_with(self.requirements) if offering.available]
+        return [
+            offering
+            for offering in each.offered_with(self.requirements)
+            if offering.available and (self.reservations is None or self._may_use(offering))
+        ]
+
+    def _may_use(self, offering: Offering) -> bool:
+        return offering.reservation is None or offering.reservation in (self.reservations or ())
+
+    def possible_reservations(self) -> frozenset[Reservation]:
+        """Return the reservations of the offerings that the launch may use."""
+        offered = [offering.reservation for each in self.types for offering in self.offerings(each)]
+        return frozenset(each for each in offered if each is not None)
+
+    def reserved(self, reservations: frozenset[Reservation]) -> "Launch":
+        """Return the launch that uses one of these reservations; without items, it uses no reserved instance."""
+        own = self.only(RESERVED) if reservations else self
+        return attrs.evolve(own, reservations=reservations)
 
     def cheapest_price(self) -> float:
         """Return the lowest price at which the first type is offered."""
@@ -215,6 +237,11 @@ class LaunchOffers:
 
     def types_of(self, pool: NodePool) -> Sequence[InstanceType]:
         return self.types_by_pool.get(pool.name, self.types)
+
+    def reservations(self) -> dict[Reservation, int]:
+        """Return the number of unused instances of each reservation."""
+        types = [each for pool in self.pools for each in self.types_of(pool)]
+        return {one.reservation: one.reserved or 0 for each in types for one in each.offerings if one.reservation}
 
     def pools_in_order(self) -> list[NodePool]:
         """Return the pools by descending weight, then by descending name; static pools launch no further nodes."""

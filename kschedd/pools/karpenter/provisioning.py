@@ -2,6 +2,10 @@
 
 If a pod fits nowhere, its alternatives and preferences are dropped one after the other, within the same try.
 
+A planned node that may use reserved instances holds all reservations that are possible for it. If other planned nodes
+of the round hold all reservations that a new node might use, the pod waits for the next round: it joins no pool with a
+lower weight, and no on-demand node.
+
 Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (scheduler.go, queue.go, existingnode.go).
 """
 
@@ -13,6 +17,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.api.resources import Resources
 from kschedd.api.selecting.terms import Taint
+from kschedd.pools.karpenter.instance_types import Reservation
 from kschedd.pools.karpenter.launching import Launch, LaunchOffers, PodDemand, ports_taken, total_requests
 from kschedd.pools.karpenter.requirements import compatible, of_labels
 from kschedd.pools.karpenter.topology import CountedNode, RoundTopology
@@ -90,14 +95,19 @@ class _Round:
     topology: RoundTopology
     preferences: bool
     left: dict[str, Resources]
+    reserved: dict[Reservation, int] | None  # number of instances that no planned node holds; None: no rules apply
     launches: list[Launch] = attrs.field(factory=list, init=False)
     placed: dict[str, str] = attrs.field(factory=dict, init=False)
+    held: list[frozenset[Reservation]] = attrs.field(factory=list, init=False)  # reservations of each launch
 
     def place(self, pod: Pod) -> bool:
-        return any(
-            self._on_existing(demand) or self._on_planned(demand) or self._on_new(demand)
-            for demand in self.offers.demands(pod, preferences=self.preferences)
-        )
+        for demand in self.offers.demands(pod, preferences=self.preferences):
+            if self._on_existing(demand) or self._on_planned(demand):
+                return True
+            launched = self._on_new(demand)
+            if launched is not False:
+                return launched is True
+        return False
 
     def _on_existing(self, demand: PodDemand) -> bool:
         for place, node in enumerate(self.existing):
@@ -116,25 +126,56 @@ class _Round:
         """Join the planned node with the fewest pods that admits the pod; upstream orders equal nodes randomly."""
         for place in sorted(range(len(self.launches)), key=lambda place: len(self.launches[place].pods)):
             grown = self.offers.added(self.launches[place], demand, self.topology)
-            if grown is not None:
+            if grown is not None and self._holds(grown, self.held[place]):
+                self._hold(place, grown)
                 self.launches[place] = grown
                 self.topology.record(demand.pod, grown.requirements, grown.pool.taints)
                 return True
         return False
 
-    def _on_new(self, demand: PodDemand) -> bool:
+    def _on_new(self, demand: PodDemand) -> bool | None:
+        """Plan a new node for the pod; return None if the pod has to wait for a reservation."""
         offers = attrs.evolve(self.offers, left=self.left)
         hostname = f"planned-{len(self.launches)}"
         for pool in offers.pools_in_order():
             opened = offers.opened(pool, hostname)
             launch = None if opened is None else offers.added(opened, demand, self.topology)
             if launch is not None:
+                if not self._holds(launch, frozenset()):
+                    return None
                 self.launches.append(launch)
+                self.held.append(frozenset())
+                self._hold(len(self.held) - 1, launch)
                 self.topology.register(hostname)
                 self.topology.record(demand.pod, launch.requirements, pool.taints)
                 self._subtract(launch)
                 return True
         return False
+
+    def _free(self, launch: Launch, held: frozenset[Reservation]) -> frozenset[Reservation]:
+        """Return the reservations that the launch can hold; it holds `held` already."""
+        left = self.reserved or {}
+        return frozenset(each for each in launch.possible_reservations() if each in held or left.get(each, 0) > 0)
+
+    def _holds(self, launch: Launch, held: frozenset[Reservation]) -> bool:
+        """Return whether the launch can hold a reservation, or needs none."""
+        if self.reserved is None or self._free(launch, held):
+            return True
+        return not held and not launch.possible_reservations()
+
+    def _hold(self, place: int, launch: Launch) -> None:
+        if self.reserved is not None:
+            before, self.held[place] = self.held[place], self._free(launch, self.held[place])
+            for each in before - self.held[place]:
+                self.reserved[each] += 1
+            for each in self.held[place] - before:
+                self.reserved[each] -= 1
+
+    def planned(self) -> list[Launch]:
+        """Return the launches, each with the reservations that it holds."""
+        if self.reserved is None:
+            return self.launches
+        return [launch.reserved(held) for launch, held in zip(self.launches, self.held, strict=True)]
 
     def _subtract(self, launch: Launch) -> None:
         """Subtract the largest type of the launch from the limits of its pool."""
@@ -153,15 +194,18 @@ def plan_round(
     *,
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
     preferences: bool = True,
+    reserving: bool = False,
 ) -> ProvisioningRound:
     """Return the plan for the pods.
 
-    `namespaces` are the labels of each namespace. Without `preferences`, preferred terms are ignored.
+    `namespaces` are the labels of each namespace. Without `preferences`, preferred terms are ignored. With `reserving`,
+    the rules for reserved instances apply.
     """
     nodes = sorted(existing, key=lambda node: (not node.initialized, node.name))
     counted = [CountedNode(node.labels, node.taints, node.pods) for node in nodes]
     topology = RoundTopology(counted, namespaces or {}, offers.domains())
-    planning = _Round(offers, nodes, topology, preferences, {name: dict(left) for name, left in offers.left.items()})
+    limits = {name: dict(left) for name, left in offers.left.items()}
+    planning = _Round(offers, nodes, topology, preferences, limits, offers.reservations() if reserving else None)
     ignored = [pod for pod in pods if offers.volumes.why_left_out(pod)]
     left = sorted((pod for pod in pods if pod not in ignored), key=_queue_key)
     for pod in left:
@@ -172,7 +216,7 @@ def plan_round(
         if len(failed) == len(left):
             break
         left = failed
-    return ProvisioningRound(planning.launches, planning.placed, [*left, *ignored], planning.left, topology)
+    return ProvisioningRound(planning.planned(), planning.placed, [*left, *ignored], planning.left, topology)
 
 
 def _queue_key(pod: Pod) -> tuple[int, int, str, str]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import attrs
+
 from kschedd.api.amounts import amount
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import Taint
@@ -94,6 +96,11 @@ def _of_types(offers: LaunchOffers, launch: Launch, demand: PodDemand, requireme
         return "host port", "a DaemonSet uses a host port of the pod"
     if unmet := unmet_min_values(requirements, fitting):
         return "minValues", f"too few different values of {', '.join(unmet)} remain"
+    if attrs.evolve(grown, types=fitting).possible_reservations():
+        return (
+            "reservation",
+            "nodes that this round launches hold the reserved instances; the pod waits for the next round",
+        )
     return "order", "a launch was possible, but pods that were planned earlier used the limits or the topology domains"
 
 
