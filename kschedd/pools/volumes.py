@@ -7,14 +7,13 @@ pod is expected to move to a new node.
 Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling/volumetopology.go, pkg/scheduling/volumeusage.go.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.pools.karpenter.requirements import Requirements, combined, compatible, requirements_of
 from kschedd.storage.attachable import limits
 from kschedd.storage.claims import claims_used, volume_of
 from kschedd.storage.migration import BY_PLUGIN
@@ -25,6 +24,7 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 _EBS: Final = "kubernetes.io/aws-ebs"
 
 Raw = Mapping[str, Any]
+Expressions = Sequence[Raw]  # {key, operator, values}, all of which a node must meet
 
 
 @attrs.frozen(eq=False)
@@ -72,35 +72,22 @@ class ClaimedVolumes:
             return f'persistentvolumeclaim "{name}" is not bound, and its StorageClass binds immediately'
         return ""
 
-    def alternatives(self, pod: Pod) -> list[Requirements]:
-        """Return the requirements of the pod's volumes; a node must meet one of them. No items: any node is possible.
+    def node_terms(self, pod: Pod) -> list[list[Expressions]]:
+        """Return the alternatives of each claim that restricts the nodes of the pod; a node must meet one of each."""
+        claims = [claim for use in claims_used(pod) if (claim := self.claims.get(use.key)) is not None]
+        return [terms for claim in claims if (terms := [*self._terms(claim)])]
 
-        Each volume has its own alternatives, and the result has each combination of them. Combinations that contradict
-        themselves are dropped, unless all do.
-        """
-        found: list[Requirements] = []
-        for use in claims_used(pod):
-            claim = self.claims.get(use.key)
-            own = [] if claim is None else [*self._of_claim(claim)]
-            if own and found:
-                pairs = [(one, other) for one in found for other in own]
-                kept = [(one, other) for one, other in pairs if _intersect(one, other)] or pairs
-                found = [combined([*one.values(), *other.values()]) for one, other in kept]
-            else:
-                found = own or found
-        return found
-
-    def _of_claim(self, claim: Object) -> Iterator[Requirements]:
+    def _terms(self, claim: Object) -> Iterator[Expressions]:
         if volume_name := volume_of(claim):
             volume = self.volumes.get(volume_name)
             if volume is not None:
-                yield from _of_volume(volume)
+                yield from _terms_of(volume)
             return
         storage_class = self.classes.get(_class_of(claim))
         for topology in () if storage_class is None else storage_class.raw.get("allowedTopologies") or ():
             labels = topology.get("matchLabelExpressions") or ()
             if labels:
-                yield requirements_of({**each, "operator": "In"} for each in labels)
+                yield [{**each, "operator": "In"} for each in labels]
 
     def exceeds(self, node_limits: Mapping[str, int], pods: Iterable[Pod]) -> bool:
         """Return whether the pods together use more volumes of a driver than its limit; keys of limits are drivers."""
@@ -133,18 +120,14 @@ class ClaimedVolumes:
 NO_VOLUMES: Final = ClaimedVolumes()
 
 
-def _of_volume(volume: Object) -> Iterator[Requirements]:
+def _terms_of(volume: Object) -> Iterator[Expressions]:
     required = (volume.spec.get("nodeAffinity") or {}).get("required") or {}
     movable = volume.spec.get("local") is not None or volume.spec.get("hostPath") is not None
     for term in required.get("nodeSelectorTerms") or ():
         stated = term.get("matchExpressions") or ()
         kept = [each for each in stated if not (movable and each["key"] == _HOSTNAME)]
         if kept or (movable and stated):
-            yield requirements_of(kept)
-
-
-def _intersect(one: Requirements, other: Requirements) -> bool:
-    return compatible(one, {key: each for key, each in other.items() if key in one})
+            yield kept
 
 
 def _class_of(claim: Object) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
+from kschedd.pools.karpenter.requirements import alternatives
 from kschedd.pools.volumes import ClaimedVolumes
 from kschedd.scenarios.commands import ScenarioCluster
 
@@ -59,7 +60,7 @@ def volumes(*raws: dict[str, Any]) -> ClaimedVolumes:
 
 
 def zones(found: ClaimedVolumes, of: Pod) -> list[list[str]]:
-    return [sorted(each[ZONE].values) if ZONE in each else [] for each in found.alternatives(of)]
+    return [sorted(each[ZONE].values) if ZONE in each else [] for each in alternatives(found.node_terms(of))]
 
 
 def test_the_alternatives_of_several_volumes_are_combined() -> None:
@@ -80,7 +81,7 @@ def test_contradicting_volumes_leave_only_impossible_combinations() -> None:
         *(volume("va", {ZONE: ["z1"]}), volume("vb", {ZONE: ["z2"]})),
     )
     assert zones(found, pod("a", "b")) == [[]], "no zone is allowed"
-    (impossible,) = found.alternatives(pod("a", "b"))
+    (impossible,) = alternatives(found.node_terms(pod("a", "b")))
     assert not impossible[ZONE].allows("z1")
 
 
@@ -94,7 +95,7 @@ def test_contradicting_volumes_leave_only_impossible_combinations() -> None:
 def test_the_hostname_of_a_volume_on_a_node_is_ignored(source: dict[str, Any], expected: list[list[str]]) -> None:
     terms = ({"kubernetes.io/hostname": ["n1"]}, {"kubernetes.io/hostname": ["n1"], ZONE: ["z1"]})
     assert zones(volumes(claim("a", volumeName="v"), volume("v", *terms, source=source)), pod("a")) == expected
-    (by_host, _) = volumes(claim("a", volumeName="v"), volume("v", *terms)).alternatives(pod("a"))
+    (by_host, _) = alternatives(volumes(claim("a", volumeName="v"), volume("v", *terms)).node_terms(pod("a")))
     assert by_host["kubernetes.io/hostname"].values == {"n1"}, "a CSI volume keeps its hostname"
 
 

@@ -26,8 +26,10 @@ from kschedd.pools.karpenter.requirements import (
     WELL_KNOWN,
     NodeRequirement,
     Requirements,
+    alternatives,
     combined,
     compatible,
+    intersect,
     of_labels,
     requirements_of,
 )
@@ -233,7 +235,7 @@ class LaunchOffers:
 
     def demands(self, pod: Pod, *, preferences: bool = True) -> Iterator[PodDemand]:
         """Yield the forms of the pod's requirements with those of its volumes."""
-        return demands_of(pod, preferences=preferences, volumes=self.volumes.alternatives(pod))
+        return demands_of(pod, preferences=preferences, volumes=alternatives(self.volumes.node_terms(pod)))
 
     def types_of(self, pool: NodePool) -> Sequence[InstanceType]:
         return self.types_by_pool.get(pool.name, self.types)
@@ -304,7 +306,7 @@ class LaunchOffers:
         return attrs.evolve(grown, types=cheapest_first(fitting, requirements)) if fitting else None
 
     def _fits(self, each: InstanceType, launch: Launch) -> bool:
-        if not _intersect(each.requirements, launch.requirements) or not launch.offerings(each):
+        if not intersect(each.requirements, launch.requirements) or not launch.offerings(each):
             return False
         daemons = self.daemons_on(each, launch)
         if any(ports_taken(daemon, launch.pods) for daemon in daemons):
@@ -323,7 +325,7 @@ class LaunchOffers:
             if (
                 demand.tolerates(launch.pool.taints)
                 and compatible(launch.requirements, own, offered)
-                and _intersect(each.requirements, both)
+                and intersect(each.requirements, both)
             ):
                 return True
         return False
@@ -350,10 +352,6 @@ def _within(amounts: Mapping[str, int], limits: Mapping[str, int]) -> bool:
 
 def _within_limits(amounts: Mapping[str, int], limits: Mapping[str, int]) -> bool:
     return all(amounts.get(resource, 0) <= limit for resource, limit in limits.items() if resource != "nodes")
-
-
-def _intersect(one: Requirements, other: Requirements) -> bool:
-    return compatible(one, {key: each for key, each in other.items() if key in one})
 
 
 def unmet_min_values(requirements: Requirements, types: Sequence[InstanceType]) -> list[str]:

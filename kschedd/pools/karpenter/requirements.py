@@ -5,7 +5,7 @@ A set is finite (`In`), or the complement of a finite set (`NotIn`, `Exists`), p
 Source: sigs.k8s.io/karpenter, pkg/scheduling/requirement.go and requirements.go, pkg/apis/v1/labels.go.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -137,3 +137,25 @@ def compatible(own: Requirements, other: Requirements, undefined: Container[str]
             if wanted.operator not in _ABSENT_ALLOWED or stated.operator not in _ABSENT_ALLOWED:
                 return False
     return True
+
+
+def intersect(one: Requirements, other: Requirements) -> bool:
+    """Return whether nodes with the requirements `one` can meet `other` in the labels that `one` defines."""
+    return compatible(one, {key: each for key, each in other.items() if key in one})
+
+
+def alternatives(choices: Iterable[Sequence[Sequence[Raw]]]) -> list[Requirements]:
+    """Return each combination of the choices, as requirements; a choice is a list of alternatives.
+
+    Combinations that contradict themselves are dropped, unless all do. Without choices, the list is empty.
+    """
+    found: list[Requirements] = []
+    for choice in choices:
+        own = [requirements_of(each) for each in choice]
+        if found:
+            pairs = [(one, other) for one in found for other in own]
+            kept = [(one, other) for one, other in pairs if intersect(one, other)] or pairs
+            found = [combined([*one.values(), *other.values()]) for one, other in kept]
+        else:
+            found = [*own]
+    return found
