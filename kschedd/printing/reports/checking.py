@@ -114,7 +114,7 @@ def as_text(report: CheckReport) -> str:
     lines = [*(f"error: {text}" for text in report.errors), *(f"warning: {text}" for text in report.warnings)]
     lines += [verdict(report)]
     if len(report.pods) >= LONG:
-        lines += ["", *summary_text(report.summary, compared=True).splitlines()[:-1]]
+        lines += ["", *summary_text(report.summary, compared=True, title="Changed pods:").splitlines()[:-1]]
     for group in report.causes:
         pod = group.first
         lines += ["", f"- {group.named}: {pod.state}"]

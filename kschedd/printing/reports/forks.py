@@ -24,13 +24,8 @@ def diff_text(diff: Raw, style: TerminalStyle, most: int) -> str:
     """Return all differences, with at most `most` pods."""
     lines = [*_pods(diff["pods"][:most], style)]
     if len(diff["pods"]) >= LONG:
-        lines = [
-            _summary(diff),
-            "",
-            "Changed pods:",
-            *summary_text(diff["summary"], compared=True).splitlines(),
-            *lines,
-        ]
+        summary = summary_text(diff["summary"], compared=True, title="Changed pods:")
+        lines = [_summary(diff), "", *summary.splitlines(), *lines]
     if len(diff["pods"]) > most:
         lines.append(f"  ... and {len(diff['pods']) - most} more pods (--limit)")
     lines += _others(diff, style)

@@ -47,13 +47,13 @@ def summary_tables(summary: Raw, *, compared: bool) -> Iterator[tuple[Table, int
         yield Table(heads, rows), len(zones) - len(rows)
 
 
-def summary_text(summary: Raw, *, compared: bool) -> str:
-    """Return the tables as text, each followed by an empty line; "" without tables."""
+def summary_text(summary: Raw, *, compared: bool, title: str = "") -> str:
+    """Return the title and the tables as text, each table followed by an empty line; "" without tables."""
     parts = []
     for table, left_out in summary_tables(summary, compared=compared):
         more = f"... and {left_out:,} more (-o json lists all)\n" if left_out else ""
         parts.append(f"{render(table, TerminalStyle())}{more}\n")
-    return "".join(parts)
+    return (f"{title}\n" if parts and title else "") + "".join(parts)
 
 
 def _pending(group: Raw) -> str:
