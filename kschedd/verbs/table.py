@@ -97,7 +97,7 @@ BY_WHOLE: Final[Mapping[str, Verb]] = {verb.whole: verb for verb in VERBS if ver
 GROUPS: Final[Mapping[str, str]] = {
     "debug": "Step through scheduling, stop at breakpoints, change the result of an attempt.",
     "fork": "Work on copies of the whole cluster.",
-    "plugin": "Write, check, reload and list scheduler plugins.",
+    "plugin": "Create, check, list and reload scheduler plugins.",
 }
 #: former names of verbs, for error messages
 RENAMED: Final[Mapping[str, str]] = {"count": "spread", "kinds": "api-resources"}
