@@ -163,6 +163,10 @@ def test_examples_are_what_a_shell_takes() -> None:
         for word in words:
             if word.startswith(("{", "[")):
                 assert yaml.safe_load(word), f"{example}: unquoted"
+    for verb in VERBS:
+        for shown in verb.shown_examples("kschedd "):
+            _, first, *_ = shlex.split(shown)
+            assert first in (verb.name, *verb.aliases, "plan", (verb.whole or verb.name).split()[0]), shown
 
 
 def test_status_says_how_a_recording_is_doing(daemon) -> None:

@@ -311,7 +311,10 @@ class Verb:
     def shown_examples(self, program: str = "") -> list[str]:
         """Return the examples as a user types them: the program's name, then the verb's whole name."""
         name = self.whole if program and self.whole else self.name
-        return [f"{program}{name}{example.removeprefix(self.name)}" for example in self.examples]
+        return [
+            f"{program}{name}{example.removeprefix(self.name)}" if example.startswith(self.name) else program + example
+            for example in self.examples
+        ]
 
 
 R = TypeVar("R", bound=Callable[[VerbSession, argparse.Namespace], int])
