@@ -37,6 +37,7 @@ from kschedd.service.nodes.changes import NodeMethods
 from kschedd.service.nodes.lifecycle import LifecycleMethods
 from kschedd.service.nodes.pressure import PressureMethods
 from kschedd.service.nodes.usage import UsageMethods
+from kschedd.service.objects.access import AccessMethods
 from kschedd.service.objects.events import EventMethods
 from kschedd.service.objects.pods import PodMethods
 from kschedd.service.objects.reading import ReadingMethods
@@ -78,6 +79,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *LifecycleMethods(cluster).table(),
         *PressureMethods(cluster).table(),
         *EventMethods(cluster).table(),
+        *AccessMethods(cluster).table(),
         *QueueMethods(cluster).table(),
         *SchedulerMethods(cluster, daemon).table(),
         *DeschedulingMethods(cluster).table(),

@@ -17,6 +17,7 @@ UNAUTHENTICATED: Final = "system:unauthenticated"
 MASTERS: Final = "system:masters"
 NODES: Final = "system:nodes"
 SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+ANONYMOUS: Final = "system:anonymous"
 
 
 @attrs.frozen
@@ -53,6 +54,14 @@ def groups_of_service_account(name: str) -> tuple[str, ...]:
     if not name.startswith(SERVICE_ACCOUNT) or not colon or not namespace or not account or ":" in account:
         return ()
     return "system:serviceaccounts", f"system:serviceaccounts:{namespace}"
+
+
+def all_groups(name: str, groups: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the groups of an impersonated user: these groups, or those of its ServiceAccount, and the implied ones."""
+    groups = groups or groups_of_service_account(name)
+    if name == ANONYMOUS:
+        return groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
+    return groups if {AUTHENTICATED, UNAUTHENTICATED}.intersection(groups) else (*groups, AUTHENTICATED)
 
 
 def user_of_service_account(name: str) -> User:

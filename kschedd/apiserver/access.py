@@ -17,19 +17,11 @@ import attrs
 from kschedd.access.addresses import Address, is_loopback
 from kschedd.access.credentials import Credentials, ListenSettings, certified
 from kschedd.access.requests import AccessRequest
-from kschedd.access.users import (
-    ANYBODY,
-    AUTHENTICATED,
-    READ_VERBS,
-    UNAUTHENTICATED,
-    User,
-    groups_of_service_account,
-)
+from kschedd.access.users import ANYBODY, READ_VERBS, User, all_groups
 from kschedd.apiserver.codec.status import StatusError, bad_request
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
 
-ANONYMOUS: Final = "system:anonymous"
 _EXTRA: Final = "impersonate-extra-"
 FOR_EVERYBODY: Final = frozenset(("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"))
 
@@ -106,12 +98,7 @@ def _impersonated(request: HttpRequest, user: User) -> User:
         return user
     if user.read_only:
         raise forbidden(AccessRequest(user, "impersonate", resource="users", name=name[:100]))
-    groups = groups or groups_of_service_account(name)
-    if name == ANONYMOUS:
-        implied = () if UNAUTHENTICATED in groups else (UNAUTHENTICATED,)
-    else:
-        implied = () if {AUTHENTICATED, UNAUTHENTICATED}.intersection(groups) else (AUTHENTICATED,)
-    acting = User(name, (*groups, *implied), True, uid, user.name, user.groups, _by_key(extra))
+    acting = User(name, all_groups(name, groups), True, uid, user.name, user.groups, _by_key(extra))
     return acting.under_rbac()
 
 

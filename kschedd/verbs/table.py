@@ -13,6 +13,7 @@ from kschedd.verbs.command_line.overview import brief, listing
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.nodes import drain, node, nodes, top
 from kschedd.verbs.objects import (
+    access,
     changing,
     creating,
     diffing,
@@ -63,6 +64,7 @@ _MODULES: Final = (
     node,
     drain,
     events,
+    access,
     explain,
     scheduling,
     measuring,
@@ -95,6 +97,7 @@ BY_NAME: Final[Mapping[str, Verb]] = {name: verb for verb in VERBS for name in (
 BY_WHOLE: Final[Mapping[str, Verb]] = {verb.whole: verb for verb in VERBS if verb.whole}
 #: first words of the verbs' full names -> description of the group
 GROUPS: Final[Mapping[str, str]] = {
+    "auth": "Check permissions by Roles and bindings.",
     "debug": "Step through scheduling, stop at breakpoints, change the result of an attempt.",
     "fork": "Work on copies of the whole cluster.",
     "plugin": "Create, check, list and reload scheduler plugins.",
@@ -109,7 +112,6 @@ _NO_CONTAINERS: Final = "pods do not run containers. `describe pod NAME` and `ev
 INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("exec", "attach", "cp", "port-forward"), _NO_CONTAINERS),
     "proxy": "`run --http` (of the daemon) serves the REST API on loopback itself",
-    "auth": "`kubectl auth can-i` asks the REST API (`run --http`); `clients` lists the clients of the socket",
     "certificate": "kschedd signs no certificates; `run --http` takes TLS files",
     "cluster-info": "`status` shows the daemon and its cluster",
     "api-versions": "`api-resources` lists all kinds with their versions",

@@ -241,6 +241,7 @@ LINES = [
     ("events", "FailedScheduling"),
     ("events pod/big", "Insufficient cpu"),
     ("logs little", "Scheduled"),
+    ("can-i get /healthz --as bob", "yes"),
     ("api-resources", "poddisruptionbudgets"),
     ("watch --times 1 get pods", "little"),
     ("get pods -L app -l app=little --no-headers", "little"),

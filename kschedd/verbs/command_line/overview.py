@@ -12,7 +12,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "kubectl's verbs, with kubectl's flags": (
         *("get", "describe", "apply", "create", "delete", "edit", "patch", "replace", "diff", "scale", "rollout"),
         *("label", "annotate", "expose", "cordon", "uncordon", "drain", "taint", "top", "events", "logs", "wait"),
-        "api-resources",
+        *("api-resources", "auth"),
     ),
     "Why": ("explain", "queue", "decisions", "waiting", "spread", "expect", "report"),
     "What if": (
