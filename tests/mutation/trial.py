@@ -173,9 +173,7 @@ TESTED_BY: Final = {
         "scheduling/test_pod_group_cycle scheduling/test_runs"
     ),
     "scheduling/nominations/counted": "scheduling/test_nominations scheduling/test_candidates",
-    "scheduling/nominations/pending": (
-        "scheduling/test_driver scheduling/test_object_faults scheduling/test_reconfigure"
-    ),
+    "scheduling/nominations/pending": "scheduling/test_pending_pods",
     "scheduling/observer": (
         "scheduling/test_driver scheduling/test_deleted_while_bound scheduling/test_object_faults "
         "scheduling/test_resizes scheduling/test_observed_batches"

@@ -107,7 +107,7 @@ class PendingPods:
     def failed(self, pod: Pod, nominated_node: str | None) -> None:
         """Requeue the pod.
 
-        `nominated_node`: `nominated_node` None uses the nomination in the pod's status; "" clears the nomination.
+        With `nominated_node` None, the nomination in the pod's status applies; "" clears the nomination.
         """
         self._in_flight.discard(pod.uid)
         self.nominator.add(pod, nominated_node)
