@@ -84,7 +84,7 @@ class Claims:
         return attrs.evolve(user_of_service_account(self.raw["sub"]), uid=bound["serviceaccount"]["uid"], extra=named)
 
     def is_bound(self, store: ClusterReader, now: float) -> bool:
-        """Return whether the account exists, and so does the object to which the token is bound."""
+        """Return whether the account and the object to which the token is bound both exist."""
         bound = self.raw["kubernetes.io"]
         for claim, kind in _BOUND.items():
             ref = bound.get(claim)

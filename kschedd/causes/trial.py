@@ -2,7 +2,7 @@
 
 A trial succeeds if all wanted replicas have a node within 300 s and the same pods still have one 120 s later. No other
 pod may lose its node or remain pending because of the remedy. The `baseline`, a fork without changes, shows which pods
-would lose their nodes without the remedy.
+would lose their nodes if no command was run.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

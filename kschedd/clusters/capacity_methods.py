@@ -71,7 +71,7 @@ def _two_sides(
 ) -> tuple[list[Config], list[str]]:
     """Return the two configurations to compare, and their names. Raises ConfigErrors for wrong weights.
 
-    The present configuration is the first one if only one is given.
+    If only one configuration is given, it is compared with the present configuration.
     """
     sides, named = list(given), list(names)
     if len(sides) + bool(weights) == 1:

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from kschedd.commands.notices import warn
+from kschedd.errors import KscheddError
 from kschedd.printing.terminal.safe import exact, safe
 from kschedd.verbs.command_line.parsing import path_value
 
-WHOLE, DAMAGED = 0, 1
+WHOLE, DAMAGED, UNUSABLE = 0, 1, 2
 _PROGRESS_S = 1.0
 
 
@@ -21,7 +22,7 @@ def add_parser(subparsers: Any) -> None:
         help="verify, repair, compact or export the journal of a stopped daemon, or remove objects",
         description="Maintain a journal: PATH is the state directory of a daemon (run --state) or a journal file. A "
         "journal that a daemon uses is rejected; for a running daemon, use kschedd snapshot save. Exit status of "
-        "verify: 1 if the journal is damaged.",
+        "verify: 1 if the journal is damaged, 2 if it cannot be read.",
     )
     what = parser.add_subparsers(dest="what", required=True, metavar="verify|repair|compact|export|remove")
     verify = what.add_parser("verify", help="verify the checksum of every row without changing anything")
@@ -47,7 +48,11 @@ def _verify(options: argparse.Namespace) -> int:
 
     from kschedd.store.journal.offline import verified
 
-    found = verified(options.path, _progress("verify"))
+    try:
+        found = verified(options.path, _progress("verify"))
+    except KscheddError as error:
+        print(f"error: {safe(str(error))}", file=sys.stderr)
+        return UNUSABLE
     if options.output == "json":
         print(exact(json.dumps({**attrs.asdict(found), "whole": found.is_whole}, indent=2)))
     else:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.api.text.durations import DurationError, parse_duration, parse_span, show_duration
+from kschedd.api.text.durations import DurationError, brief_duration, parse_duration, parse_span, show_duration
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,10 @@ def test_flags_of_ours_accept_days_as_their_tables_print_them() -> None:
     assert parse_span("90s") == 90
     with pytest.raises(DurationError, match='unknown unit "w"'):
         parse_span("1w")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0, "0s"), (30, "30s"), (300, "5m"), (3600, "1h"), (3605, "1h0m5s"), (5400, "1h30m")]
+)
+def test_trailing_zeros_are_left_out_of_a_brief_duration(seconds: float, shown: str) -> None:
+    assert brief_duration(seconds) == shown

@@ -390,7 +390,7 @@ def test_a_generated_workload_is_simulated(capsys: pytest.CaptureFixture[str]) -
             "at least one weight must be greater than 0",
             id="no-weight",
         ),
-        pytest.param(("--generate", "1", "--fill", "cpu=1"), "excludes the pods of a trace", id="beside-a-trace"),
+        pytest.param(("--generate", "1", "--fill", "cpu=1"), "exclude each other", id="beside-a-trace"),
     ],
 )
 def test_a_workload_that_cannot_be_generated_is_status_2(

@@ -124,7 +124,7 @@ class SchedulingActor:
     _stops: Bulletin = attrs.field(factory=Bulletin)  # numbers of the debugger's changes
     _log_scores: bool = False  # log a line for each plugin, node and attempt
     _telemetry: TelemetryExporter | None = None
-    _must_wait: Callable[[], bool] | None = None  # returns whether the recording is slower than this actor
+    _must_wait: Callable[[], bool] | None = None  # returns whether this actor must wait until the recording is written
     # returns whether the binding actor can accept another pod; if not, it wakes this actor later
     _has_room: Callable[[], bool] | None = None
     _courtesy: Courtesy = attrs.field(factory=Courtesy)

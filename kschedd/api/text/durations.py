@@ -77,3 +77,9 @@ def show_duration(seconds: float) -> str:
     if hours:
         return f"{sign}{hours}h{minutes}m{text}"
     return f"{sign}{minutes}m{text}" if minutes else f"{sign}{text}"
+
+
+def brief_duration(seconds: float) -> str:
+    """Return a duration without trailing zeros: `1h`, `5m`, `1h0m5s`."""
+    shown = show_duration(seconds)
+    return re.sub(r"(?<=[hm])(0m)?0s$", "", shown)

@@ -41,7 +41,7 @@ _POINTERS: Final = frozenset(
     " targetCPUUtilizationPercentage averageUtilization stabilizationWindowSeconds requiresRepublish seLinuxMount"
     " ready serving terminating allNodes perDeviceNodeSelection".split()
 )
-#: Texts and numbers that are encoded even if they are empty.
+#: Fields that are encoded even if their value is "" or 0.
 _ALWAYS: Final = frozenset(
     (
         ("scheduling.v1.PriorityClass", "value"),

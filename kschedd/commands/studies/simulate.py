@@ -337,7 +337,7 @@ def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
     if options.generate is None and options.generate_nodes is None:
         return None
     if options.generate is not None and (options.pods is not None or options.fill is not None):
-        raise SimulateUsageError("--generate excludes the pods of a trace")
+        raise SimulateUsageError("--generate and a trace of pods exclude each other")
     pods, nodes = options.generate or 0, options.generate_nodes or 0
     if not 0 <= pods <= _MOST_GENERATED or not 0 <= nodes <= _MOST_GENERATED:
         raise SimulateUsageError(f"--generate, --generate-nodes: must be 0 to {_MOST_GENERATED:,}")

@@ -2,7 +2,7 @@
 
 A pod has a finalizer until the Job has counted it. A sync therefore writes the status twice. First, ended pods are
 listed in `uncountedTerminatedPods`, and a condition announces how the Job will end (SuccessCriteriaMet, FailureTarget).
-Second, the finalizers of these pods are removed, and the pods are added to the counts. The Job then becomes Complete or
+Second, the finalizers of the listed pods are removed, and the listed pods are counted. The Job then becomes Complete or
 Failed, unless some of its pods are still being deleted.
 
 Ended pods that were counted cost nothing, however many there are.

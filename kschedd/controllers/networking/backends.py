@@ -31,7 +31,7 @@ def is_headless(service: Object) -> bool:
 
 
 def address_types(service: Object) -> list[AddressType]:
-    """Return the families of the Service's addresses, the first one first."""
+    """Return the IP families of the Service, the primary family first."""
     families: list[AddressType] = [each for each in service.spec.get("ipFamilies") or () if each in ("IPv4", "IPv6")]
     if families:
         return families

@@ -4,8 +4,8 @@ For each request and candidate, the results state whether every search rejects t
 first leaves no solution. The results are valid until the used devices in the candidate's pool change (`forget`). A
 candidate that no search has examined has no result, because examining it may raise an exception.
 
-Shapes: each property is a bytearray with one byte, 0 or 1, per candidate. `bytearray.find` finds the next candidate
-with the property.
+Each kind of result is a bytearray with one byte, 0 or 1, per candidate; `bytearray.find` finds the next candidate
+whose byte is 1.
 """
 
 from bisect import bisect_left

@@ -1,6 +1,6 @@
 """GCEPDLimits: limits a node to 16 persistent disks of Google Compute Engine.
 
-The plugin belongs to older releases; now NodeVolumeLimits counts these volumes for their CSI driver. Source:
+Newer releases have no such plugin: NodeVolumeLimits counts these disks as volumes of their CSI driver. Source:
 Kubernetes v1.30, plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
 """
 

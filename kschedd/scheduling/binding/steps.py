@@ -212,7 +212,7 @@ class BindingSteps:
         return answer if isinstance(answer, Plan) and answer.writes and answer.ready is None else None
 
     def direct_plans(self, run: AttemptRun) -> list[Plan | None]:
-        """Return the direct plan of each assumed pod of the run."""
+        """Return `direct_plan` of each assumed pod of the run, with one lookup of the plugin for all pods."""
         plans: list[Plan | None] = []
         calls = None
         for assumed in run.outcomes:

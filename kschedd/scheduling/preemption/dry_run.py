@@ -1,8 +1,8 @@
 """Dry run of preemption: the pods that would have to be evicted from a node so that a more important pod fits.
 
 For each given row, all pods of lower priority are removed. If the pod then fits, as many removed pods as possible are
-reprieved: first the pods whose eviction would violate a PodDisruptionBudget, then the other pods. Each of the two
-groups of pods is in descending order of importance. The pods that cannot be reprieved are the victims.
+reprieved: first the pods whose eviction would violate a PodDisruptionBudget, then the other pods; in
+both cases, more important pods first. The pods that cannot be reprieved are the victims.
 
 Many rows are tried together in one copy of the table (`what_if_rows`). Each round reprieves one pod on every row and
 filters all rows together. This module caches nothing; `candidates` caches results across preemptions.

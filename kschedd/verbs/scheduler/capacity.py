@@ -1,6 +1,6 @@
 """capacity, nodes-needed, compare: the number of pods that fit, the number of nodes needed, and comparisons.
 
-The three verbs do not change the cluster.
+None of these verbs changes the cluster.
 """
 
 import argparse

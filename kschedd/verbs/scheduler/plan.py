@@ -15,25 +15,26 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.text.durations import brief_duration
 from kschedd.printing.reports.forks import diff_text, is_different, without_place
 from kschedd.printing.reports.pools import pools_text
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import flowing
 from kschedd.verbs.command_line.answers import FORMS, write_answer
 from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
+from kschedd.verbs.command_line.parsing import duration
 from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.scheduler.capacity import alternatives_text
 from kschedd.verbs.scheduler.expected_places import compared_with_scheduler
 from kschedd.verbs.scheduler.forks import LONGEST_WAIT_S, OVER_FORKS, Run, session_in
-from kschedd.verbs.scheduler.timing import span_of
 
 NOTHING, DOES_NOT_FIT, FAILED, CHANGES = 0, 1, 2, 3
 MOST_PODS: Final = 100
 _MOST_EXAMINED: Final = 20  # pods without a place
 _MOST_NAMED: Final = 5  # maximum number of named pods that the next run of the descheduler would evict
 _MOST_WORKLOADS: Final = 3  # maximum number of workloads for which other sizes are tried
-_WITHIN: Final = "1h"
+_WITHIN_S: Final = 3600.0
 
 
 #: verbs that follow the decision of an autoscaler, which `plan` compares with the scheduler's placements
@@ -42,7 +43,9 @@ _OWN_FLAGS = ("--within", "--limit", "--keep", "--detailed-exitcode")
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("--within", default=_WITHIN, metavar="DURATION", help="limit of virtual time (1h)")
+    words.add_argument(
+        "--within", type=duration, default=_WITHIN_S, metavar="DURATION", help="limit of virtual time (1h)"
+    )
     words.add_argument("--limit", type=whole_number, default=MOST_PODS, metavar="N", help="print at most N pods (100)")
     words.add_argument("--keep", metavar="FORK", help="keep the fork, under this name")
     words.add_argument(
@@ -71,10 +74,9 @@ def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
         own = words[: words.index("--")] if "--" in words else words
         if any(word in ("-o", "--output") or word.startswith(("-o=", "--output=")) for word in own):
             raise UsageError(f"flags of plan go before the command: plan -o FORM {words[0]} ...", "plan")
-        within_s = span_of(options.within)
         fork = session.daemon.call("fork.create", name=options.keep, what_if=True)["name"]
         try:
-            return _planned(run, session, options, fork, words, within_s)
+            return _planned(run, session, options, fork, words)
         finally:
             if options.keep is None:
                 session.daemon.call("fork.discard", fork=fork)
@@ -82,9 +84,8 @@ def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
     return do
 
 
-def _planned(
-    run: Run, session: VerbSession, options: argparse.Namespace, fork: str, words: list[str], within_s: float
-) -> int:
+def _planned(run: Run, session: VerbSession, options: argparse.Namespace, fork: str, words: list[str]) -> int:
+    within_s: float = options.within
     lines: list[str] = []
     complaints: list[str] = []
     # The next run of `deschedule` reads the same standard input.
@@ -121,7 +122,7 @@ def _planned(
         session.write("" if pools is None else pools_text(pools, session.style))
         session.write(diff_text(diff, session.style, options.limit))
         session.write(flowing("".join(map(_largest_text, largest)), session.style))
-        session.write(flowing(_result_text(result, at_rest=at_rest, within=options.within), session.style))
+        session.write(flowing(_result_text(result, at_rest=at_rest, within=brief_duration(within_s)), session.style))
         session.write(flowing(_of_configuration(words, diff), session.style))
         session.write(flowing("" if again is None else _next_run_text(again), session.style))
         note_if_paused(session)
