@@ -85,8 +85,8 @@ class RepeatsWhileUnchanged(Plugin, Protocol):
         result for every pod of this signature and controller, and stores the same values in `state`, which are never
         modified. `pre_score` returns the same result for any rows, and stores nothing in `state` that its score needs.
         Pods that are equal except for the node to which they are pinned have the same signature here; the node to which
-        `pre_filter` narrows the search may differ. This method is called after an attempt that has found a node for a pod of the
-        signature. In-tree plugins only.
+        `pre_filter` narrows the search may differ. This method is called after an attempt that has found a node
+        for a pod of the signature. In-tree plugins only.
         """
 
 
