@@ -5,8 +5,8 @@ A rule applies from one release on, possibly until another. A release is the set
 (`handle.rules.image_volumes_scored`), stores the function that the rule selects, and names the rule in its docstring.
 Because each rule can be turned on alone, a difference between two releases can be attributed to one of them.
 
-A rule's name describes how kube-scheduler behaves where the rule applies. Without any rule, the
-behavior is that of 1.34.1. A rule with `gates` applies only while these feature gates are on; code checks the rule, not the gate.
+A rule's name describes how kube-scheduler behaves where the rule applies. Without any rule, the behavior is that of
+1.34.1. A rule with `gates` applies only while these feature gates are on; code checks the rule, not the gate.
 
 Source: Kubernetes v1.34.1, v1.34.9, v1.35.6, v1.36.3 and v1.37.2, whose behavior was compared.
 """
