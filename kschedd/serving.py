@@ -56,6 +56,7 @@ from kschedd.rpc.sessions.sending import Total
 from kschedd.rpc.sessions.server import Places, Server
 from kschedd.rpc.sessions.session import SessionLimits, Shared
 from kschedd.rpc.sessions.unfinished import Unfinished
+from kschedd.scheduling.trial_cluster import TrialCluster
 from kschedd.service.daemon.metrics import push_metrics
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.daemon.reloading import Reloading
@@ -223,7 +224,13 @@ async def _serve(
 
 
 async def _controllers(options: DaemonOptions, release: str, tokens: Tokens) -> list[Controller]:
-    found = embedded_controllers(options=options.controller_options, served=True, kubelet_version=release)
+    found = embedded_controllers(
+        options=options.controller_options,
+        served=True,
+        kubelet_version=release,
+        trials=TrialCluster.in_steps,
+        seed=options.seed or 0,
+    )
     if has_accounts(options):
         certificate = None if options.http is None else options.http.certificate
         text = "" if certificate is None else await trio.Path(certificate).read_text(encoding="ascii", errors="replace")

@@ -30,6 +30,7 @@ from kschedd.recording.reading import RecordingFile
 from kschedd.recording.recorder import RecordingState
 from kschedd.recording.wiring import controllers_of
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
+from kschedd.scheduling.trial_cluster import TrialCluster
 from kschedd.service.errors import RpcError
 from kschedd.service.table import Call, Method
 from kschedd.simulation.replay.objects import ReplayedObjects
@@ -174,7 +175,9 @@ class ReplayCluster(OwnersAtHand):
         """None, because the player owns the state."""
 
     async def snapshot(self, *, reading: bool = False) -> ClusterSnapshot:
-        found = self._objects.snapshot(() if reading else embedded_controllers(options=self._options))
+        found = self._objects.snapshot(
+            () if reading else embedded_controllers(options=self._options, trials=TrialCluster.in_steps)
+        )
         return attrs.evolve(found, reading=reading)
 
     async def faults(self) -> list[ObjectFault]:

@@ -42,6 +42,7 @@ from kschedd.rpc.sessions.large_results import encode_large
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
+from kschedd.scheduling.trial_cluster import TrialCluster
 from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
@@ -193,7 +194,11 @@ class VirtualCluster(OwnersAtHand):
         log = Log()
         self._controllers: Sequence[Controller]
         if resumed is None:
-            made = embedded_controllers(options=options, served=served) if controlled else ()
+            made = (
+                embedded_controllers(options=options, served=served, trials=TrialCluster.in_steps, seed=seed)
+                if controlled
+                else ()
+            )
             self._controllers = made
             self.seed = seed
         else:

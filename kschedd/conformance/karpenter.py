@@ -47,6 +47,7 @@ from kschedd.pools.karpenter.removals import (
     ConsolidatedCluster,
 )
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kschedd.values import run_steps
 
 Raw = Mapping[str, Any]
 _UNLIMITED: Final = "unlimited"
@@ -295,7 +296,7 @@ class _DisruptedCluster:
         if not now.empty() and any(each.deleting and each.reschedulable for each in now.nodes):
             raise UnsupportedRecord("kschedd does not support pods of nodes that are being deleted")
         try:
-            return now.command()
+            return run_steps(now.command())
         except DisruptionUnsupported as lack:
             raise UnsupportedRecord(f"kschedd does not support this command: {lack}") from lack
 

@@ -25,6 +25,7 @@ from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.podgc import PodGarbageCollector
 from kschedd.controllers.quotas import Quotas
 from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.scaling.node_pools import NodePools, TrialsOf
 from kschedd.controllers.storage.claims import ResourceClaims
 from kschedd.controllers.storage.ephemeral import EphemeralVolumes
 from kschedd.controllers.storage.protection import StorageProtection
@@ -36,6 +37,7 @@ from kschedd.controllers.workloads.deployments import Deployments
 from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.controllers.workloads.statefulsets import StatefulSets
 from kschedd.descheduler.policy import read_policy
+from kschedd.pools.reading import PoolFile, read_pools
 
 
 def embedded_controllers(
@@ -44,6 +46,8 @@ def embedded_controllers(
     *,
     served: bool = False,
     kubelet_version: str = "",
+    trials: TrialsOf | None = None,
+    seed: int = 0,
 ) -> list[Controller]:
     """Return new controllers.
 
@@ -51,6 +55,7 @@ def embedded_controllers(
     cluster with clients: workload controllers then also record each pod that they create or delete, Services have
     endpoints, HorizontalPodAutoscalers scale, volumes are expanded, and ClusterRoles are aggregated. With
     `kubelet_version`, new nodes report addresses and the system information of such a kubelet.
+    `trials` builds copies of the cluster for the autoscaler of node pools; `seed` is the seed of its random choices.
     """
     options = options or ControllerOptions()
     policy = options.descheduler
@@ -81,5 +86,10 @@ def embedded_controllers(
         *([VolumeResizer()] if served else ()),
         EphemeralVolumes(),
         ResourceClaims(),
+        *(
+            [NodePools(read_pools([PoolFile("--pools", options.pools)]), trials, seed)]
+            if options.pools and trials
+            else ()
+        ),
         *([Descheduler(read_policy(policy, "policy"), options.descheduling_interval_s)] if policy else ()),
     ]

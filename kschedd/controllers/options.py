@@ -18,6 +18,7 @@ from kschedd.controllers.nodes.zones import NodeLifecycleConfig
 from kschedd.descheduler.policy import read_policy
 from kschedd.errors import KscheddError
 from kschedd.input_files import open_input
+from kschedd.pools.reading import PoolFile, read_pools
 
 TERMINATED_POD_THRESHOLD: Final = 12_500
 _WAITS: Final = "waits_for_configuration"  # name of the field of PodBehavior
@@ -32,6 +33,7 @@ class ControllerOptions:
     pod_behavior: PodBehavior | None = None  # of new pods; None: they run until they are deleted
     descheduler: str = ""  # a DeschedulerPolicy as YAML or JSON; "": there is no descheduler
     descheduling_interval_s: float = 300.0
+    pools: str = ""  # files with node pools, joined as YAML documents; "": no autoscaler
 
 
 @attrs.define(eq=False)
@@ -107,6 +109,22 @@ def _policy(path: str) -> str:
     except ConfigErrors as wrong:
         raise ValueError(f"is no valid policy:\n{wrong}") from wrong
     return text
+
+
+def _pools(paths: str) -> str:
+    """Return the texts of files with valid node pools, joined as YAML documents."""
+    files = []
+    for path in paths.split(","):
+        try:
+            with open_input(Path(path), pipes=True) as file:
+                files.append(PoolFile(path, file.read().decode()))
+        except (OSError, UnicodeDecodeError) as wrong:
+            raise ValueError(f"{path} cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from wrong
+    try:
+        read_pools(files)
+    except ConfigErrors as wrong:
+        raise ValueError(f"is no valid set of node pools:\n{wrong}") from wrong
+    return "\n---\n".join(file.text for file in files)
 
 
 def _waits(text: str) -> bool:
@@ -207,6 +225,13 @@ OPTIONS: Final[Mapping[str, Option]] = {
     ),
     "descheduling-interval": Option(
         "descheduling_interval_s", _positive_duration, "5m", "interval between two cycles of the descheduler"
+    ),
+    "pools": Option(
+        "pools",
+        _pools,
+        "",
+        "FILE,...: node pools (docs/POOLS.md); nodes are launched and removed as Karpenter or Cluster Autoscaler would",
+        is_file=True,
     ),
 }
 

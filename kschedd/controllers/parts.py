@@ -7,6 +7,7 @@ from kschedd.controllers.descheduling import Descheduler
 from kschedd.controllers.kubelets.heartbeats import Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.scaling.node_pools import NodePools
 
 Part = Literal["scheduler", "kubelets", "controllers"]
 PARTS: Final[tuple[Part, ...]] = ("scheduler", "kubelets", "controllers")
@@ -38,7 +39,7 @@ def without_parts(controllers: Iterable[Controller], without: Collection[str]) -
 
 
 def _part_of(controller: Controller) -> Part | None:
-    """Return the part to which the controller belongs; None for the descheduler, a program of its own."""
-    if isinstance(controller, Descheduler):
+    """Return the part to which the controller belongs; None for the descheduler and the autoscaler."""
+    if isinstance(controller, Descheduler | NodePools):
         return None
     return "kubelets" if isinstance(controller, _OF_KUBELETS) else "controllers"

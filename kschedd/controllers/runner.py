@@ -17,6 +17,7 @@ from kschedd.controllers.event_expiry import EventExpiry
 from kschedd.controllers.jobs.cronjobs import CronJobs
 from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.running.turns import concerned, concerning, take_turn
+from kschedd.controllers.scaling.node_pools import NodePools
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterWriter, listed
 from kschedd.store.objects.log import Cursor, WatchEvent
@@ -85,7 +86,7 @@ class ControllerRunner:
     def next_work(self) -> float | None:
         """The earliest deadline of the controllers whose work ends; or None."""
         others = [
-            at
+            _next_work(controller, at)
             for controller, at in zip(self._controllers, self._deadlines, strict=True)
             if not isinstance(controller, _PERIODIC)
         ]
@@ -129,6 +130,14 @@ class ControllerRunner:
             for concerns, inbox in inboxes:
                 if concerns is None or concerns(event):
                     inbox.append(event)
+
+
+def _next_work(controller: Controller, deadline: float) -> float:
+    """Return the next deadline of a controller's work that ends, or infinity if it has none."""
+    if not isinstance(controller, NodePools):
+        return deadline
+    at = controller.next_work
+    return math.inf if at is None else at
 
 
 def _deadline(controller: Controller) -> float:

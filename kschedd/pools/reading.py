@@ -15,7 +15,8 @@ Source: kubernetes/autoscaler, cluster-autoscaler/cloudprovider/kwok/kwok_consta
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import attrs
@@ -31,7 +32,7 @@ from kschedd.pools.autoscaler.groups import AutoscaledGroup
 from kschedd.pools.karpenter.instance_types import InstanceType, Offering, instance_types_of
 from kschedd.pools.karpenter.node_pools import NodePool, node_pool_of
 from kschedd.pools.karpenter.overlays import NodeOverlay, apply_overlays, overlay_of
-from kschedd.pools.karpenter.requirements import INSTANCE_TYPE, NODE_POOL, of_labels
+from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE, of_labels
 from kschedd.pools.settings import AUTOSCALERS, AutoscalerSettings, settings_of
 
 #: labels and annotations of nodes that name their pool, the most specific first
@@ -88,8 +89,22 @@ class Pools:
         """Return the pools as Karpenter has them; each group is a pool with one type."""
         return [*self.node_pools, *map(_pool_of_group, self.groups)]
 
+    def price_of(self, node: Node) -> float | None:
+        """Return the price of a node per hour; None if its pool does not offer its instance type."""
+        own = self._types_by_name.get(pool_name(node))
+        if not own:
+            return None
+        labels = node.labels
+        one = own.get(labels.get(INSTANCE_TYPE, "")) or (next(iter(own.values())) if len(own) == 1 else None)
+        return None if one is None else one.price_in(labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, ""))
+
+    @cached_property
+    def _types_by_name(self) -> dict[str, dict[str, InstanceType]]:
+        return {pool: {each.name: each for each in own} for pool, own in self.types_by_pool.items()}
+
+    @cached_property
     def types_by_pool(self) -> dict[str, Sequence[InstanceType]]:
-        """Return the instance types of each pool, after its overlays."""
+        """The instance types of each pool, after its overlays."""
         found: dict[str, Sequence[InstanceType]] = {}
         for pool in self.node_pools:
             overlaid = apply_overlays(self.types, self.overlays, pool.name, pool.labels)
@@ -398,9 +413,3 @@ def _price(value: ConfigValue, node: Node) -> float | None:
     if not 0 <= number < float("inf"):
         value.at("metadata", None).at("annotations", None).at(_PRICE, text).wrong("must be a number, 0 or more")
     return number
-
-
-def all_types(pools: Pools) -> Iterator[InstanceType]:
-    """Yield the types of all pools; a type may occur several times."""
-    for types in pools.types_by_pool().values():
-        yield from types

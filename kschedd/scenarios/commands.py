@@ -275,7 +275,9 @@ class ScenarioCluster:
                 raise CommandError(
                     f'controllers: no flag "{flag}"{did_you_mean(flag, [f"--{known}" for known in OPTIONS])}'
                 )
-            self._options[name] = read_option(name, str(self._folder / text) if OPTIONS[name].is_file else text)
+            if OPTIONS[name].is_file:
+                text = ",".join(str(self._folder / path) for path in text.split(","))
+            self._options[name] = read_option(name, text)
         return ""
 
     def _not_begun(self) -> None:

@@ -4,7 +4,7 @@ Implements `kschedd.pools.trials.PlacementTrials`. Every change is recorded with
 `revert` restores the state of a `mark`. Nodes are ordered by name. Nominated pods and extenders are not considered.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -14,12 +14,15 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.loading.load import default_config
 from kschedd.config.model import Config
 from kschedd.scheduling.attempt.outcome import ScheduleResult
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.verdicts import PASSED, Verdicts
+from kschedd.values import in_parts
 
+_PART: Final = 100  # objects that are loaded between two pauses
 _NO_NODES: Final = "no nodes available to schedule pods"
 
 
@@ -35,6 +38,15 @@ class TrialCluster:
         cluster = SchedulerCache()
         cluster.load(obj for obj in objects if not isinstance(obj, Pod) or obj.node_name)
         return cls(SchedulingMachine(config, cluster=cluster))
+
+    @classmethod
+    def in_steps(cls, objects: Iterable[Object]) -> Generator[None, None, "TrialCluster"]:
+        """Return the cluster with the default profile, with pauses."""
+        cluster = SchedulerCache()
+        for part in in_parts(objects, _PART):
+            cluster.load(obj for obj in part if not isinstance(obj, Pod) or obj.node_name)
+            yield
+        return cls(SchedulingMachine(default_config(), cluster=cluster))
 
     @property
     def _cluster(self) -> SchedulerCache:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 _MOST_PENDING: Final = 20
 _MOST_PLACED: Final = 60
+#: measures of a run with node pools
+_OF_POOLS: Final = (
+    *("launched", "failed_launches", "removed_nodes", "disrupted", "most_nodes", "cost_hour", "cost_total"),
+    *("wait_s_mean", "wait_s_p50", "wait_s_p90", "wait_s_p99", "wait_s_max"),
+)
 
 
 @attrs.frozen
@@ -185,6 +190,42 @@ class WhyPending(Protocol):
 
 
 @attrs.frozen
+class PoolSummary:
+    """Results of the autoscaler of node pools. `measures` are those of the run; `removed` is keyed by the reason."""
+
+    autoscaler: str
+    removed: Mapping[str, int]
+    refused_evictions: int
+    measures: Mapping[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "autoscaler": self.autoscaler,
+            "removed": dict(sorted(self.removed.items())),
+            "refused_evictions": self.refused_evictions,
+            **{name: self.measures[name] for name in _OF_POOLS if name in self.measures},
+        }
+
+    def lines(self) -> Iterator[str]:
+        found = self.measures
+        why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.removed.items()))
+        yield (
+            f"{self.autoscaler}: {found['launched']:,} nodes launched, {found['failed_launches']:,} launches failed, "
+            f"{found['removed_nodes']:,} removed{f' ({why})' if why else ''}, at most {found['most_nodes']:,} nodes"
+        )
+        yield (
+            f"{found['disrupted']:,} pods evicted for removals, {self.refused_evictions:,} evictions refused by "
+            "disruption budgets"
+        )
+        yield f"cost: {found['cost_total']:.4g}, now {found['cost_hour']:.4g} per hour"
+        if "wait_s_mean" in found:
+            yield (
+                f"time without a node: mean {span(found['wait_s_mean'])}, p99 {span(found['wait_s_p99'])}, "
+                f"longest {span(found['wait_s_max'])}"
+            )
+
+
+@attrs.frozen
 class Summary:
     seed: int
     nodes: int
@@ -202,6 +243,7 @@ class Summary:
     audit: Audit | None = None
     why: WhyPending | None = None
     groups: PlacementSummary | None = None
+    pools: PoolSummary | None = None
 
     @property
     def decisions_per_second(self) -> float:
@@ -230,6 +272,7 @@ class Summary:
             "warnings": list(self.warnings),
             **({} if self.audit is None else {"audit": self.audit.as_json()}),
             **({} if self.why is None else {"why": self.why.as_json()}),
+            **({} if self.pools is None else {"pools": self.pools.as_json()}),
         }
 
     def json_text(self) -> str:
@@ -248,6 +291,8 @@ class Summary:
         yield f"{self.placed:,} pods placed, {len(self.pending):,} pending, {self.preempted:,} preempted"
         rate = f"{self.decisions_per_second:,.0f} a second"
         yield f"{self.decisions:,} decisions in {self.wall_s:.2f} s ({rate})"
+        if self.pools is not None:
+            yield from self.pools.lines()
         if self.groups is not None and len(self.placements) + len(self.pending) >= LONG:
             yield ""
             yield from summary_text(attrs.asdict(self.groups), compared=False).splitlines()[:-1]

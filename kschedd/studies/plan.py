@@ -25,7 +25,7 @@ from kschedd.config.versions.kube_versions import kube_version
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.studies.parameters import ParameterPathError, with_value
-from kschedd.studies.spec import ClusterSpec, InputFile, ProfileSpec, RunOptions, SweepSpec, WorkloadSpec
+from kschedd.studies.spec import UNHASHED, ClusterSpec, InputFile, ProfileSpec, RunOptions, SweepSpec, WorkloadSpec
 
 _SHARD: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 #: placeholder in a configuration for the path of the file with the workload's pods
@@ -69,7 +69,10 @@ def _content(value: Any) -> Any:
     if isinstance(value, InputFile):
         return value.sha256
     if attrs.has(type(value)):
-        return {field.name: _content(getattr(value, field.name)) for field in attrs.fields(type(value))}
+        fields = [
+            each for each in attrs.fields(type(value)) if getattr(value, each.name) or UNHASHED not in each.metadata
+        ]
+        return {field.name: _content(getattr(value, field.name)) for field in fields}
     if isinstance(value, list | tuple):
         return [_content(each) for each in value]
     return value

@@ -28,6 +28,8 @@ from kschedd.api.manifests import read_paths
 from kschedd.api.nodes import Node
 from kschedd.config.model import Config
 from kschedd.config.versions.kube_versions import kube_version
+from kschedd.controllers.options import controller_options, read_option
+from kschedd.controllers.scaling.node_pools import NodePools
 from kschedd.errors import KscheddError
 from kschedd.framework.guard import without_limits
 from kschedd.garbage_collection import tune_gc
@@ -35,11 +37,13 @@ from kschedd.queue.entry import Move, QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.records import Happened
+from kschedd.scheduling.trial_cluster import TrialCluster
 from kschedd.simulation.arrivals import TraceInput, arrivals_of, read_input
 from kschedd.simulation.engine import EPOCH, LoggedAttempt
 from kschedd.simulation.results.decisions import line
 from kschedd.simulation.results.fragmentation import TargetSet
 from kschedd.simulation.results.measures import RunMeasures
+from kschedd.simulation.results.prices import PoolPrices
 from kschedd.simulation.simulation import Arrivals, Simulation
 from kschedd.simulation.workloads.fill import Fill
 from kschedd.simulation.workloads.generated import GeneratedPods, GeneratedWorkload, generated_nodes
@@ -132,18 +136,21 @@ def _simulated(planned: PlannedRun) -> tuple[str, dict[str, float]]:
     manifests = read_paths([_checked(file) for file in (*cluster.files, *workload.files)])
     arrivals = _arrivals(planned, config)
     dump = _dump(cluster.dump)
-    controlled = manifests.manifests or dump is not None or isinstance(arrivals, ObjectTrace)
+    controlled = manifests.manifests or dump is not None or isinstance(arrivals, ObjectTrace) or cluster.pools
+    controllers = _controllers(cluster.pools, planned.seed) if controlled else ()
     simulation = Simulation(
         config,
         seed=planned.seed,
         choose=by_name if planned.profile.ties == "name" else None,
         registry=registry,
-        controllers=_controllers() if controlled else (),
+        controllers=controllers,
         start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),
     )
     shapes = [GeneratedPods.parse("targets", text, number) for number, text in enumerate(planned.options.targets, 1)]
     targets = TargetSet.of((shape.manifest(shape.name), shape.weight) for shape in shapes) if shapes else None
-    measures = RunMeasures(simulation, targets, prices=planned.options.prices)
+    scaling = next((each for each in controllers if isinstance(each, NodePools)), None)
+    prices = planned.options.prices or (None if scaling is None else PoolPrices(scaling.pools))
+    measures = RunMeasures(simulation, targets, prices=prices, pools=scaling)
     log = hashlib.sha256()
     simulation.hear(lambda attempt: log.update(_encoded(attempt)))
     if planned.options.time_limit_s is not None:
@@ -167,10 +174,14 @@ def _encoded(attempt: LoggedAttempt) -> bytes:
     return line(attempt).encode()
 
 
-def _controllers() -> Sequence[Any]:
+def _controllers(pools: Sequence[InputFile], seed: int) -> Sequence[Any]:
     from kschedd.controllers.embedded import embedded_controllers  # a trace has none
 
-    return embedded_controllers()
+    if not pools:
+        return embedded_controllers()
+    text = read_option("pools", ",".join(_checked(file) for file in pools))
+    options = controller_options({"pools": text})
+    return embedded_controllers(options=options, trials=TrialCluster.in_steps, seed=seed)
 
 
 def _dump(files: Sequence[InputFile]) -> Any:

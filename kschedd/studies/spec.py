@@ -52,6 +52,8 @@ FIELDS: Final = (
     *("clusters", "workloads", "profiles", "versions", "seeds", "parameters", "targets", "until", "metrics"),
     *("limits", "trust_plugins", "prices"),
 )
+#: metadata of a field that the hash of a run's inputs contains only if it has a value
+UNHASHED: Final = "unhashed"
 _MOST: Final = 100_000_000
 _MOST_SEEDS: Final = 1_000_000
 _RANGE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
@@ -68,7 +70,7 @@ class InputFile:
 
 @attrs.frozen(kw_only=True)
 class ClusterSpec:
-    """The nodes: from a trace, from a generator, from manifests or from a dump.
+    """The nodes: from a trace, from a generator, from manifests or from a dump; or launched from node pools.
 
     `offering`: name of a resource; nodes without this resource are omitted.
     """
@@ -79,6 +81,7 @@ class ClusterSpec:
     shape: str = NODE_SHAPE
     files: tuple[InputFile, ...] = ()
     dump: tuple[InputFile, ...] = ()
+    pools: tuple[InputFile, ...] = attrs.field(default=(), metadata={UNHASHED: True})
 
 
 @attrs.frozen(kw_only=True)
@@ -234,11 +237,12 @@ class _SpecReader:
         return {str(key): read(found.at(key, {} if value is None else value)) for key, value in found.value.items()}
 
     def _cluster(self, place: ConfigValue) -> ClusterSpec:
-        fields = place.fields("nodes", "offering", "generate", "shape", "files", "from")
+        fields = place.fields("nodes", "offering", "generate", "shape", "files", "from", "pools")
         if fields is None:
             return ClusterSpec()
-        if not any(fields.get(name) for name in ("nodes", "generate", "files", "from")):
-            place.wrong("nodes are required", "nodes: FILE.csv, generate: N, files: [PATH], from: [DUMP]")
+        if not any(fields.get(name) for name in ("nodes", "generate", "files", "from", "pools")):
+            allowed = "nodes: FILE.csv, generate: N, files: [PATH], from: [DUMP], pools: [FILE]"
+            place.wrong("nodes are required", allowed)
         shape, given = fields.text("shape", NODE_SHAPE), fields.get("shape")
         try:
             generated_nodes(1, shape)
@@ -251,6 +255,7 @@ class _SpecReader:
             shape=shape,
             files=self._files(fields.get("files")),
             dump=self._files(fields.get("from")),
+            pools=self._files(fields.get("pools")),
         )
 
     def _workloads(self, fields: ConfigFields) -> dict[str, WorkloadSpec]:

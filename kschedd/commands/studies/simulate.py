@@ -34,7 +34,7 @@ from kschedd.simulation.engine import EPOCH
 from kschedd.simulation.inputs import read_manifests
 from kschedd.simulation.results.decisions import DecisionLog
 from kschedd.simulation.simulation import Arrivals, Simulation
-from kschedd.simulation.summary import Summary, span
+from kschedd.simulation.summary import PoolSummary, Summary, span
 from kschedd.simulation.workloads.fill import Fill
 from kschedd.simulation.workloads.generated import (
     NODE_SHAPE,
@@ -136,6 +136,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     generated.add_argument(
         "--node-shape", metavar="CPU=N,...", help=f"capacity of generated nodes (default: {NODE_SHAPE})"
     )
+    given.add_argument(
+        "--pools",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="node pools (docs/POOLS.md): nodes are launched and removed as Karpenter or Cluster Autoscaler would; may "
+        "be repeated",
+    )
     add_scheduler_flags(given)
     given.add_argument(
         "--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="a Python file with plugins"
@@ -212,6 +221,7 @@ def main(options: argparse.Namespace) -> int:
 #: flags that a scenario file replaces, or that have no meaning for it
 _NOT_WITH_SCENARIOS: Final = {
     "filename": "-f",
+    "pools": "--pools",
     "origin": "--from",
     "nodes": "--nodes",
     "pods": "--pods",
@@ -274,6 +284,8 @@ def _simulate(options: argparse.Namespace) -> int:
             )
     if options.prices is not None and options.out is None:
         raise SimulateUsageError("--prices requires --out")
+    if options.pools and options.frozen:
+        raise SimulateUsageError("--pools and --frozen exclude each other: the autoscaler is a controller")
     if options.frozen and not options.origin:
         raise SimulateUsageError("--frozen requires --from")
     registry, config = read_config(options)
@@ -401,17 +413,19 @@ def _run(
     observed: Observed,
 ) -> Summary:
     # Pod traces create and delete their pods themselves; other objects need controllers.
-    controlled = manifests.manifests or dump is not None or isinstance(arrivals, ObjectTrace)
+    controlled = manifests.manifests or dump is not None or isinstance(arrivals, ObjectTrace) or options.pools
+    controllers = _controllers(options) if controlled and not options.frozen else ()
     simulation = Simulation(
         config,
         seed=options.seed or 0,
         registry=registry,
-        controllers=_controllers() if controlled and not options.frozen else (),
+        controllers=controllers,
         on_decision=log.write if options.decisions is not None else None,
         audit=options.audit,
         start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),
     )
     observed.begin(simulation)
+    scaling = _scaling(simulation, controllers) if options.pools else None
     with _tables(options, simulation) as tables:
         progress = _Progress(simulation) if sys.stderr.isatty() else None
         began = time.perf_counter()
@@ -425,6 +439,8 @@ def _run(
         if progress is not None:
             progress.clear()
         summary = simulation.summary(wall_s, at_rest=at_rest)
+        if scaling is not None:
+            summary = attrs.evolve(summary, pools=scaling())
         if tables is not None:
             tables.finish()
     if options.explain:
@@ -446,10 +462,23 @@ def _tables(options: argparse.Namespace, simulation: Simulation) -> "AbstractCon
     return RunTables(options.out, simulation, resource, None if options.prices is None else read_prices(options.prices))
 
 
-def _controllers() -> "Sequence[Controller]":
+def _controllers(options: argparse.Namespace) -> "Sequence[Controller]":
     from kschedd.controllers.embedded import embedded_controllers
+    from kschedd.controllers.options import controller_options, read_option
 
-    return embedded_controllers()
+    if not options.pools:
+        return embedded_controllers()
+    from kschedd.scheduling.trial_cluster import TrialCluster
+
+    chosen = controller_options({"pools": read_option("pools", ",".join(options.pools))})
+    return embedded_controllers(options=chosen, trials=TrialCluster.in_steps, seed=options.seed or 0)
+
+
+def _scaling(simulation: Simulation, controllers: "Sequence[Controller]") -> "Callable[[], PoolSummary]":
+    """Observe the costs of node pools; return a function that returns the results."""
+    from kschedd.simulation.results.scaling import ScalingMeasures
+
+    return ScalingMeasures.of(simulation, controllers).summary
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ ready. The template of a group is always that of its file.
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -27,9 +28,18 @@ from kschedd.pools.autoscaler.expanders import (
     least_waste,
     most_pods,
 )
-from kschedd.pools.autoscaler.groups import AutoscaledGroup
+from kschedd.pools.autoscaler.groups import AutoscaledGroup, node_is_ready
 from kschedd.pools.autoscaler.pods import is_recreated
-from kschedd.pools.autoscaler.scale_down import GroupSizes, RemovableNode, UnremovableNode, simulate_removals
+from kschedd.pools.autoscaler.scale_down import (
+    GroupSizes,
+    RemovableNode,
+    UnneededNode,
+    UnneededTimes,
+    UnremovableNode,
+    removable_at,
+    simulate_removals,
+    still_unneeded,
+)
 from kschedd.pools.autoscaler.scale_up import Choice, ScaleUpLimits, plan_scale_up
 from kschedd.pools.autoscaler.unremovable import KeptReason
 from kschedd.pools.cluster import (
@@ -353,3 +363,43 @@ def _blocked_text(one: UnremovableNode) -> str:
     if one.blocking is None:
         return _kept_text(one.reason, None)
     return f"pod {one.blocking.pod.key}: {one.blocking.reason.value}"
+
+
+@attrs.frozen(eq=False)
+class UnneededNow:
+    """The unneeded nodes of a loop, and the nodes that have been unneeded long enough."""
+
+    unneeded: dict[str, UnneededNode]
+    removal: Removal | None
+
+
+def unneeded_nodes(
+    cluster: PooledCluster,
+    pools: Pools,
+    trials: PlacementTrials,
+    before: Mapping[str, UnneededNode],
+    skipped: frozenset[str],
+) -> UnneededNow:
+    """Return the unneeded nodes of a loop. `before` are those of the last loop; `skipped` nodes are not removed."""
+    settings = pools.settings
+    groups = {group.name: group for group in sized_groups(cluster, pools)}
+    group_of = {node.name: groups[pool] for node in cluster.nodes if (pool := pool_name(node)) in groups}
+    options = UtilizationOptions(settings.utilization)
+    examined = [node for node in cluster.nodes if node.name not in skipped and node_is_ready(node)]
+    found = eligible(examined, cluster.pods, group_of, options, cluster.now_s)
+    rules = DrainRules(DrainOptions(), RemainingBudgets(cluster.budgets), cluster.now_s)
+
+    def rank(name: str) -> tuple[bool, bool]:
+        return any(is_recreated(pod) for pod in cluster.pods.get(name, ())), name not in before
+
+    plan = simulate_removals(trials, sorted(found.candidates, key=rank), rules)
+    times = UnneededTimes(settings.unneeded_s, settings.unready_s)
+    unneeded = still_unneeded(before, plan.removable, times, cluster.now_s)
+    deleting = Counter(group_of[name].name for name in skipped if name in group_of)
+    now = removable_at(unneeded.values(), GroupSizes(group_of, deleting, {}), cluster.now_s, lambda node: {})
+    names = [each.node.name for each in (*now.empty[:_MOST_TOGETHER], *now.drain[:1])][:_MOST_TOGETHER]
+    if not names:
+        return UnneededNow(unneeded, None)
+    saved = difference([group_of[name].price for name in names], None)
+    kept = {name: each for name, each in unneeded.items() if name not in names}
+    return UnneededNow(kept, Removal("Unneeded", names, None, saved))

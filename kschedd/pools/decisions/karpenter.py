@@ -1,6 +1,6 @@
 """Karpenter's decisions for a whole cluster: launches for pending pods, and removals of nodes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -26,11 +26,12 @@ from kschedd.pools.karpenter.disruption import DisruptionCommand, DisruptionRoun
 from kschedd.pools.karpenter.instance_types import without_used
 from kschedd.pools.karpenter.launching import Launch, LaunchOffers, demands_of, launched_node
 from kschedd.pools.karpenter.node_pools import NodePool
-from kschedd.pools.karpenter.provisioning import UNREGISTERED, ExistingNode, plan_round
+from kschedd.pools.karpenter.provisioning import UNREGISTERED, ExistingNode, planning
 from kschedd.pools.karpenter.refusals import why_no_launch
 from kschedd.pools.karpenter.removals import ConsolidatedCluster
-from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
+from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, NODE_POOL, ZONE
 from kschedd.pools.reading import Pools, pool_name
+from kschedd.values import run_steps
 
 INITIALIZED: Final = "karpenter.sh/initialized"
 REGISTERED: Final = "karpenter.sh/registered"
@@ -46,10 +47,15 @@ def first(equal: Sequence[Any]) -> Any:
 
 def plan_launches(cluster: PooledCluster, pools: Pools, choose: Choose = first) -> ScaleUp:
     """Return the launches for the pending pods; `choose` selects one of several equally cheap offerings."""
+    return run_steps(launching(cluster, pools, choose))
+
+
+def launching(cluster: PooledCluster, pools: Pools, choose: Choose = first) -> Generator[None, None, ScaleUp]:
+    """Return the launches of `plan_launches`, with pauses."""
     pods = cluster.pending
     offers = launch_offers(cluster, pools)
-    existing = existing_nodes(cluster)
-    plan = plan_round(
+    existing = existing_nodes(cluster, pools)
+    plan = yield from planning(
         pods,
         existing,
         offers,
@@ -81,7 +87,7 @@ def launch_offers(cluster: PooledCluster, pools: Pools) -> LaunchOffers:
         cluster.daemons,
         {pool.name: _left(cluster.nodes, pool) for pool in own if pool.limits},
         pools.settings.strict_min_values,
-        {name: without_used(types, labels) for name, types in pools.types_by_pool().items()},
+        {name: without_used(types, labels) for name, types in pools.types_by_pool.items()},
         cluster.volumes,
     )
 
@@ -95,12 +101,13 @@ def _left(nodes: Sequence[Node], pool: NodePool) -> Resources:
     return {name: limit - used.get(name, 0) for name, limit in pool.limits.items()}
 
 
-def existing_nodes(cluster: PooledCluster) -> list[ExistingNode]:
+def existing_nodes(cluster: PooledCluster, pools: Pools) -> list[ExistingNode]:
     """Return the nodes as provisioning reads them, with the DaemonSets that do not run there yet."""
-    return [_existing(node, cluster) for node in cluster.nodes]
+    startup = {pool.name: pool.startup_taints for pool in pools.node_pools}
+    return [_existing(node, cluster, startup.get(pool_name(node), ())) for node in cluster.nodes]
 
 
-def _existing(node: Node, cluster: PooledCluster) -> ExistingNode:
+def _existing(node: Node, cluster: PooledCluster, startup_taints: Sequence[Taint]) -> ExistingNode:
     pods = cluster.pods.get(node.name, ())
     taints = list(node.taints)
     if node.unschedulable and not any(taint.key == _CORDONED.key for taint in taints):
@@ -110,7 +117,7 @@ def _existing(node: Node, cluster: PooledCluster) -> ExistingNode:
         {"kubernetes.io/hostname": node.name, **node.labels},
         node.allocatable,
         taints,
-        (),
+        startup_taints,
         is_initialized(node),
         pods,
         volume_limits=cluster.volumes.limits_of(node.name),
@@ -126,6 +133,8 @@ def _existing(node: Node, cluster: PooledCluster) -> ExistingNode:
 
 def is_initialized(node: Node) -> bool:
     """Return whether Karpenter has initialized the node; nodes of other origin count as initialized."""
+    if UNREGISTERED in node.taints:
+        return False
     return REGISTERED not in node.labels or node.labels.get(INITIALIZED) == "true"
 
 
@@ -150,14 +159,13 @@ def node_launch(launch: Launch, name: str, choose: Choose) -> NodeLaunch:
 
 
 def starting(launch: NodeLaunch, startup_taints: Sequence[Taint]) -> dict[str, Any]:
-    """Return the launched node while it starts: not ready, with its startup taints, and not yet registered."""
+    """Return the launched node while it starts: with its startup taints, and not yet registered."""
     raw = dict(launch.raw)
-    meta, spec, status = raw["metadata"], raw["spec"], raw["status"]
+    meta, spec = raw["metadata"], raw["spec"]
     labels = {key: text for key, text in meta["labels"].items() if key not in (REGISTERED, INITIALIZED)}
     taints = [*(spec.get("taints") or ()), *map(_raw_taint, [*startup_taints, UNREGISTERED])]
     raw["metadata"] = {**meta, "labels": labels}
     raw["spec"] = {**spec, "taints": taints}
-    raw["status"] = {**status, "conditions": [{"type": "Ready", "status": "False"}]}
     return raw
 
 
@@ -198,9 +206,9 @@ def plan_removal(
         if isinstance(found, tuple):
             verdicts.append(attrs.evolve(own, rule=found[0], why=found[1]))
             continue
-        removal = _removal(found, cluster, prices)
+        saved = _removal(found, cluster, prices).saved
         verb = "delete" if found.launch is None else "replace"
-        verdicts.append(attrs.evolve(own, verdict=verb, rule=found.reason.value, saved=removal.saved))
+        verdicts.append(attrs.evolve(own, verdict=verb, rule=found.reason.value, saved=saved))
         chosen = chosen or found
     if names is None:
         chosen = _command(now)
@@ -209,13 +217,18 @@ def plan_removal(
 
 def _command(now: DisruptionRound) -> DisruptionCommand | None:
     try:
-        return now.command()
+        return run_steps(now.command())
     except DisruptionUnsupported:
         return None
 
 
 def _pool_of(managed: Mapping[str, ManagedNode], name: str) -> str:
     return (managed[name].pool or "") if name in managed else ""
+
+
+def removal(command: DisruptionCommand, cluster: PooledCluster, pools: Pools) -> Removal:
+    """Return a command with the replacement's name and the savings."""
+    return _removal(command, cluster, _prices(cluster, pools))
 
 
 def _removal(command: DisruptionCommand, cluster: PooledCluster, prices: Mapping[str, float]) -> Removal:
@@ -227,9 +240,12 @@ def _removal(command: DisruptionCommand, cluster: PooledCluster, prices: Mapping
 
 
 def disruption_round(
-    cluster: PooledCluster, pools: Pools, changed_s: Mapping[str, float] | None = None
+    cluster: PooledCluster,
+    pools: Pools,
+    changed_s: Mapping[str, float] | None = None,
+    leaving: frozenset[str] = frozenset(),
 ) -> DisruptionRound:
-    """Return the state of the cluster for decisions about disruption.
+    """Return the state of the cluster for decisions about disruption. `leaving` are the nodes that are being removed.
 
     `changed_s` maps each node to the time when a pod last came or left; without it, this is the time when the latest
     of its pods was scheduled. Nodes without NodeClaim get one by their pool.
@@ -237,7 +253,7 @@ def disruption_round(
     offers = launch_offers(cluster, pools)
     by_name = {pool.name: pool for pool in offers.pools}
     managed = [
-        _managed(node, cluster, by_name[name], changed_s)
+        _managed(node, cluster, by_name[name], changed_s, leaving)
         for node in cluster.nodes
         if (name := pool_name(node)) in by_name
     ]
@@ -247,7 +263,7 @@ def disruption_round(
         if not each.initialized or is_recent(each, by_name[each.pool or ""], cluster.now_s)
     }
     deleting = {each.name for each in managed if each.deleting}
-    existing = [node for node in existing_nodes(cluster) if node.name not in deleting]
+    existing = [node for node in existing_nodes(cluster, pools) if node.name not in deleting]
     consolidated = ConsolidatedCluster(
         existing, frozenset(barred), cluster.pending, offers, _prices(cluster, pools), pools.settings.spot_to_spot
     )
@@ -256,18 +272,17 @@ def disruption_round(
 
 def _prices(cluster: PooledCluster, pools: Pools) -> dict[str, float]:
     """Return the price of each node whose pool offers its instance type."""
-    types = {pool: {each.name: each for each in own} for pool, own in pools.types_by_pool().items()}
-    found = {}
-    for node in cluster.nodes:
-        own = types.get(pool_name(node), {})
-        labels = node.labels
-        one = own.get(labels.get(INSTANCE_TYPE, "")) or (next(iter(own.values())) if len(own) == 1 else None)
-        if one is not None:
-            found[node.name] = one.price_in(labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, ""))
-    return found
+    prices = ((node.name, pools.price_of(node)) for node in cluster.nodes)
+    return {name: price for name, price in prices if price is not None}
 
 
-def _managed(node: Node, cluster: PooledCluster, pool: NodePool, changed_s: Mapping[str, float] | None) -> ManagedNode:
+def _managed(
+    node: Node,
+    cluster: PooledCluster,
+    pool: NodePool,
+    changed_s: Mapping[str, float] | None,
+    leaving: frozenset[str],
+) -> ManagedNode:
     pods = cluster.pods.get(node.name, ())
     created = str(node.metadata.get("creationTimestamp") or stamp(cluster.now_s))
     if changed_s is None:
@@ -296,7 +311,7 @@ def _managed(node: Node, cluster: PooledCluster, pool: NodePool, changed_s: Mapp
         }
     )
     own = Node.from_raw(with_fields(node.raw, "metadata", labels=labels))
-    return ManagedNode(claim, own, pods, marked=node.deleting or DISRUPTED in node.taints)
+    return ManagedNode(claim, own, pods, marked=node.deleting or node.name in leaving or DISRUPTED in node.taints)
 
 
 def _scheduled_at(pod: Pod) -> str:

@@ -5,7 +5,7 @@ Methods are tried in upstream's order: Emptiness, Drift, consolidation of severa
 Source: sigs.k8s.io/karpenter, pkg/controllers/disruption (controller.go, emptiness.go, drift.go, consolidation.go).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from functools import cached_property
 
 import attrs
@@ -32,6 +32,7 @@ from kschedd.pools.karpenter.removals import (
     remove_several,
     replacement_of,
 )
+from kschedd.values import run_steps
 
 
 class DisruptionUnsupported(Exception):
@@ -45,6 +46,10 @@ class DisruptionCommand:
     reason: DisruptionReason
     nodes: Sequence[ManagedNode]
     launch: Launch | None = None
+
+
+CommandSteps = Generator[None, None, DisruptionCommand | None]
+"""A decision with pauses: the command, or None."""
 
 
 @attrs.define(eq=False, slots=False)
@@ -83,30 +88,30 @@ class DisruptionRound:
         by_name = {each.name: each for each in found}
         return [by_name[each.name] for each in by_savings(self.priced(found))]
 
-    def command(self) -> DisruptionCommand | None:
-        """Return the next command. Raises DisruptionUnsupported."""
+    def command(self) -> CommandSteps:
+        """Return the next command, with pauses. Raises DisruptionUnsupported."""
         if empty := self.empty():
             return DisruptionCommand(DisruptionReason.EMPTY, empty)
-        return self._drift() or self._consolidation()
+        return (yield from self._drift()) or (yield from self._consolidation())
 
-    def _drift(self) -> DisruptionCommand | None:
+    def _drift(self) -> CommandSteps:
         remaining = self.remaining(DisruptionReason.DRIFTED)
         for each in self.nodes:
             if not may_drift(each) or self.why_no_candidate(each, eventual=True) or remaining[each.pool or ""] == 0:
                 continue
             if self.pool_of(each).static:
                 raise DisruptionUnsupported("the drift of static pools")
-            if (found := replacement_of([each], self.cluster)) is not None:
+            if (found := (yield from replacement_of([each], self.cluster))) is not None:
                 return DisruptionCommand(DisruptionReason.DRIFTED, [each], found.launch)
         return None
 
-    def _consolidation(self) -> DisruptionCommand | None:
+    def _consolidation(self) -> CommandSteps:
         possible, remaining = self.possible(), self.remaining(DisruptionReason.UNDERUTILIZED)
         allowed = [each for each in possible if remaining[each.pool or ""] != 0]
         if not allowed:
             return None
-        found = remove_several(within_budgets(possible, remaining), self.cluster, self.approves)
-        found = found or remove_one(allowed, self.cluster, self.approves)
+        found = yield from remove_several(within_budgets(possible, remaining), self.cluster, self.approves)
+        found = found or (yield from remove_one(allowed, self.cluster, self.approves))
         return None if found is None else DisruptionCommand(DisruptionReason.UNDERUTILIZED, found.nodes, found.launch)
 
     @cached_property
@@ -146,9 +151,10 @@ class DisruptionRound:
             return "budget", f"a disruption budget of the pool {pool.name} allows no more node ({reason.value})"
         if empty:
             return DisruptionCommand(reason, [each])
-        if replacement_of([each], self.cluster) is None:
+        possible = run_steps(replacement_of([each], self.cluster))
+        if possible is None:
             return "pods", "its pods fit neither on the other nodes nor on one new node"
-        found = removal_of([each], self.cluster)
+        found = possible if possible.launch is None else run_steps(removal_of([each], self.cluster))
         if found is None:
             return "price", "some of its pods need a new node, and no cheaper instance type can hold them"
         if not self.approves(found):

@@ -9,7 +9,8 @@ lower weight, and no on-demand node.
 Source: sigs.k8s.io/karpenter, pkg/controllers/provisioning/scheduling (scheduler.go, queue.go, existingnode.go).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import attrs
@@ -19,9 +20,10 @@ from kschedd.api.resources import Resources
 from kschedd.api.selecting.terms import Taint
 from kschedd.pools.karpenter.instance_types import Reservation
 from kschedd.pools.karpenter.launching import Launch, LaunchOffers, PodDemand, ports_taken, total_requests
-from kschedd.pools.karpenter.requirements import compatible, of_labels
+from kschedd.pools.karpenter.requirements import Requirements, compatible, of_labels
 from kschedd.pools.karpenter.topology import CountedNode, RoundTopology
 from kschedd.pools.volumes import NO_VOLUMES, ClaimedVolumes
+from kschedd.values import run_steps
 
 #: taint of a node that has not registered yet
 UNREGISTERED: Final = Taint("karpenter.sh/unregistered", "", "NoExecute")
@@ -48,20 +50,32 @@ class ExistingNode:
     daemons: Sequence[Pod] = ()  # pods of DaemonSets that will also run here
     volume_limits: Mapping[str, int] = attrs.field(factory=dict)  # maximum number of volumes, by CSI driver
 
+    @cached_property
+    def requested(self) -> Resources:
+        return total_requests([*self.pods, *self.daemons])
+
+    @cached_property
+    def requirements(self) -> Requirements:
+        return of_labels(self.labels)
+
     def admits(self, demand: PodDemand, volumes: ClaimedVolumes = NO_VOLUMES) -> bool:
-        own = of_labels(self.labels)
+        there, requested = self.allocatable, self.requested
+        if requested["pods"] >= there.get("pods", 0):
+            return False
+        for name, number in demand.pod.requests.items():
+            if number and number + requested.get(name, 0) > there.get(name, 0):
+                return False
+        if any(number > there.get(name, 0) for name, number in requested.items() if number):
+            return False
         if not demand.tolerates(self._lasting_taints()):
             return False
-        if not compatible(own, demand.requirements):
+        if demand.requirements and not compatible(self.requirements, demand.requirements):
             return False
-        if demand.volumes and not any(compatible(own, each) for each in demand.volumes):
+        if demand.volumes and not any(compatible(self.requirements, each) for each in demand.volumes):
             return False
         if self.volume_limits and volumes.exceeds(self.volume_limits, [*self.pods, demand.pod]):
             return False
-        if ports_taken(demand.pod, [*self.pods, *self.daemons]):
-            return False
-        requested = total_requests([*self.pods, *self.daemons, demand.pod])
-        return all(number <= self.allocatable.get(name, 0) for name, number in requested.items() if number)
+        return not (demand.pod.pod_spec.host_ports and ports_taken(demand.pod, [*self.pods, *self.daemons]))
 
     def _lasting_taints(self) -> list[Taint]:
         if self.initialized:
@@ -113,7 +127,7 @@ class _Round:
         for place, node in enumerate(self.existing):
             if not node.admits(demand, self.offers.volumes):
                 continue
-            own = of_labels(node.labels)
+            own = node.requirements
             narrowed = self.topology.narrowed(demand.pod, demand.terms, demand.strict, own)
             if narrowed is not None:
                 self.existing[place] = attrs.evolve(node, pods=[*node.pods, demand.pod])
@@ -201,22 +215,41 @@ def plan_round(
     `namespaces` are the labels of each namespace. Without `preferences`, preferred terms are ignored. With `reserving`,
     the rules for reserved instances apply.
     """
+    return run_steps(
+        planning(pods, existing, offers, namespaces=namespaces, preferences=preferences, reserving=reserving)
+    )
+
+
+def planning(
+    pods: Sequence[Pod],
+    existing: Sequence[ExistingNode],
+    offers: LaunchOffers,
+    *,
+    namespaces: Mapping[str, Mapping[str, str]] | None = None,
+    preferences: bool = True,
+    reserving: bool = False,
+) -> Generator[None, None, ProvisioningRound]:
+    """Return the plan of `plan_round`, with a pause after each pod."""
     nodes = sorted(existing, key=lambda node: (not node.initialized, node.name))
     counted = [CountedNode(node.labels, node.taints, node.pods) for node in nodes]
     topology = RoundTopology(counted, namespaces or {}, offers.domains())
     limits = {name: dict(left) for name, left in offers.left.items()}
-    planning = _Round(offers, nodes, topology, preferences, limits, offers.reservations() if reserving else None)
+    round_ = _Round(offers, nodes, topology, preferences, limits, offers.reservations() if reserving else None)
     ignored = [pod for pod in pods if offers.volumes.why_left_out(pod)]
     left = sorted((pod for pod in pods if pod not in ignored), key=_queue_key)
     for pod in left:
         topology.prepare(pod, next(offers.demands(pod, preferences=preferences)).terms)
     # A pod that fails is tried again after the others, because they may satisfy its pod affinity.
     while left:
-        failed = [pod for pod in left if not planning.place(pod)]
+        failed = []
+        for pod in left:
+            if not round_.place(pod):
+                failed.append(pod)
+            yield
         if len(failed) == len(left):
             break
         left = failed
-    return ProvisioningRound(planning.planned(), planning.placed, [*left, *ignored], planning.left, topology)
+    return ProvisioningRound(round_.planned(), round_.placed, [*left, *ignored], round_.left, topology)
 
 
 def _queue_key(pod: Pod) -> tuple[int, int, str, str]:

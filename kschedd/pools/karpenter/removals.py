@@ -1,13 +1,14 @@
 """Consolidation: which candidates are deleted, or replaced by one cheaper node.
 
 The pods of the removed nodes are planned onto the other nodes, as in a round of provisioning. If some pods of the
-removed nodes fit on no other node, all these pods must fit on one new node.
+removed nodes fit on no other node, all these pods must fit on one new node. The functions are generators, which pause
+after each planned pod.
 
 Source: sigs.k8s.io/karpenter, pkg/controllers/disruption (consolidation.go, multinodeconsolidation.go,
 singlenodeconsolidation.go, helpers.go). The time limits are not applied.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -15,7 +16,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.pools.karpenter.candidates import ManagedNode
 from kschedd.pools.karpenter.launching import ON_DEMAND, SPOT, Launch, LaunchOffers
-from kschedd.pools.karpenter.provisioning import ExistingNode, plan_round
+from kschedd.pools.karpenter.provisioning import ExistingNode, planning
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE
 
 #: largest number of nodes that one command removes
@@ -48,17 +49,17 @@ class NodeRemoval:
 
 
 Approve = Callable[[NodeRemoval], bool]
+Steps = Generator[None, None, NodeRemoval | None]
+"""A decision with pauses: the removal, or None."""
 
 
-def remove_several(
-    candidates: Sequence[ManagedNode], cluster: ConsolidatedCluster, approve: Approve
-) -> NodeRemoval | None:
+def remove_several(candidates: Sequence[ManagedNode], cluster: ConsolidatedCluster, approve: Approve) -> Steps:
     """Return the removal of the longest prefix of at least two candidates that a binary search finds."""
     best = None
     low, high = 2, min(len(candidates), MOST_NODES)
     while low <= high:
         middle = (low + high) // 2
-        found = removal_of(candidates[:middle], cluster)
+        found = yield from removal_of(candidates[:middle], cluster)
         if found is not None and found.launch is not None:
             launch = _without_types_of(found.launch, found.nodes, cluster.prices)
             found = None if launch is None else attrs.evolve(found, launch=launch)
@@ -69,30 +70,30 @@ def remove_several(
     return best
 
 
-def remove_one(candidates: Sequence[ManagedNode], cluster: ConsolidatedCluster, approve: Approve) -> NodeRemoval | None:
+def remove_one(candidates: Sequence[ManagedNode], cluster: ConsolidatedCluster, approve: Approve) -> Steps:
     """Return the removal of the first candidate that can be removed."""
     for each in candidates:
-        found = removal_of([each], cluster)
+        found = yield from removal_of([each], cluster)
         if found is not None and approve(found):
             return found
     return None
 
 
-def removal_of(removed: Sequence[ManagedNode], cluster: ConsolidatedCluster) -> NodeRemoval | None:
+def removal_of(removed: Sequence[ManagedNode], cluster: ConsolidatedCluster) -> Steps:
     """Return the removal of these nodes, or None if it is impossible or not cheaper."""
-    found = replacement_of(removed, cluster)
+    found = yield from replacement_of(removed, cluster)
     if found is None or found.launch is None:
         return found
     cheaper = _cheaper(found.launch, removed, cluster)
     return None if cheaper is None else NodeRemoval(removed, cheaper)
 
 
-def replacement_of(removed: Sequence[ManagedNode], cluster: ConsolidatedCluster) -> NodeRemoval | None:
+def replacement_of(removed: Sequence[ManagedNode], cluster: ConsolidatedCluster) -> Steps:
     """Return the removal of these nodes at any price, or None if their pods need more than one new node."""
     moved = [pod for each in removed for pod in each.reschedulable]
     names = {each.name for each in removed}
     left = [node for node in cluster.existing if node.name not in names]
-    plan = plan_round([*moved, *cluster.pending], left, cluster.offers)
+    plan = yield from planning([*moved, *cluster.pending], left, cluster.offers)
     own = {pod.uid for pod in moved}
     # A pending pod that no node can hold does not matter.
     if not own.isdisjoint(pod.uid for pod in plan.failed) or len(plan.launches) > 1:

@@ -30,6 +30,7 @@ from kschedd.recording.format import RecordingHeader
 from kschedd.recording.reading import RecordingFile, distrusting
 from kschedd.recording.wiring import controllers_of
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.trial_cluster import TrialCluster
 from kschedd.simulation.comparing.comparison import ReadDecision, compare_configs
 from kschedd.simulation.engine import Engine
 from kschedd.simulation.replay.external import OutsideWorld
@@ -75,7 +76,9 @@ class OtherRun:
             self.config,
             seed=header.seed,
             registry=self.registry,
-            controllers=without_parts(embedded_controllers(options=options), parts),
+            controllers=without_parts(
+                embedded_controllers(options=options, trials=TrialCluster.in_steps, seed=header.seed), parts
+            ),
             start_s=header.start_s,
             on_result=note,
         )

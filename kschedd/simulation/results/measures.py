@@ -12,6 +12,9 @@
 | unusable_nodes, nodes_used | share of the nodes on which no target fits; with pods; at the end |
 | cost_hour, cost_hour_used | price of all nodes, and of those with pods, in an hour, at the end; with prices only |
 | cost_total, cost_total_used | costs of all nodes, and of those with pods, during the run; with prices only |
+| launched, failed_launches | nodes that the autoscaler launched; launches that failed; with node pools only |
+| removed_nodes, disrupted | nodes that it removed; pods that it evicted for this; with node pools only |
+| most_nodes | largest number of nodes; with node pools only |
 | zone_imbalance | largest less smallest requested CPU share of a zone, at the end; absent with one zone |
 
 RESOURCE is the last part of the resource's name, with `_` for `-`: `alibabacloud.com/gpu-milli` becomes `gpu_milli`.
@@ -22,7 +25,7 @@ to 6 digits.
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import numpy as np
@@ -34,17 +37,22 @@ from kschedd.queue.entry import Move, QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import Happened
 from kschedd.simulation.results.fragmentation import Fragmentation, TargetSet
-from kschedd.simulation.results.prices import NodeCosts, Prices
+from kschedd.simulation.results.prices import NodeCosts, NodePrices
 from kschedd.simulation.simulation import Simulation
 from kschedd.store.objects.log import DELETED, WatchEvent
 
+if TYPE_CHECKING:
+    from kschedd.controllers.scaling.node_pools import NodePools
+
 #: names of the measures that require prices
 COSTS: Final = ("cost_hour", "cost_hour_used", "cost_total", "cost_total_used")
+#: names of the measures that require node pools
+OF_POOLS: Final = ("launched", "failed_launches", "removed_nodes", "disrupted", "most_nodes")
 #: names of the measures that do not depend on a resource
 FIXED: Final = (
     *("placed", "pending", "attempts", "preempted", "evicted", "queue_moves"),
     *(f"{what}_{of}" for what in ("wait_s", "slowdown") for of in ("mean", "p50", "p90", "p99", "max")),
-    *("unusable_nodes", "nodes_used", "zone_imbalance", *COSTS, "virtual_s"),
+    *("unusable_nodes", "nodes_used", "zone_imbalance", *COSTS, *OF_POOLS, "virtual_s"),
 )
 #: suffixes of the names of measures for each resource
 BY_RESOURCE: Final = ("_used_mean", "_used_max", "_used_end", "_fragmented")
@@ -79,7 +87,8 @@ class RunMeasures:
         simulation: Simulation,
         targets: TargetSet | None = None,
         on_end: Callable[[PodTimes], None] | None = None,
-        prices: Prices | None = None,
+        prices: NodePrices | None = None,
+        pools: "NodePools | None" = None,
     ) -> None:
         self.simulation = simulation
         self.targets = TargetSet() if targets is None else targets
@@ -90,6 +99,7 @@ class RunMeasures:
         self.running = 0  # pods that have a node
         self._waits, self._slowdowns = array("d"), array("d")
         self._evicted = self._queue_moves = self._unplaced = 0
+        self._pools = pools
         simulation.watch(self._follow)
         simulation.observe(self)
 
@@ -178,6 +188,8 @@ class RunMeasures:
         found["nodes_used"] = int((table.pod_count[table.alive] > 0).sum()) / max(1, table.node_count)
         found |= _zone_imbalance(table)
         found |= self.costs_now()
+        if self._pools is not None:
+            found |= self._pools.totals.values()
         found["virtual_s"] = simulation.elapsed
         return {name: value if isinstance(value, int) else round(value, _DIGITS) for name, value in found.items()}
 

@@ -8,7 +8,7 @@ If a node's type has no price, the price is computed from its resources.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 import numpy as np
@@ -20,6 +20,7 @@ from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.parsing.reading import ConfigReader, ConfigValue, in_text_order
 from kschedd.config.parsing.source import read_document
 from kschedd.errors import KscheddError
+from kschedd.pools.reading import Pools
 
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 _UNITS: Final = {"cpu": 1000, "memory": 1 << 30, "ephemeral-storage": 1 << 30}
@@ -50,10 +51,26 @@ class Prices:
         return sum(self.resources[name] * node.allocatable[name] / _UNITS.get(name, 1) for name in priced)
 
 
+class NodePrices(Protocol):
+    """Prices of nodes per hour."""
+
+    def of(self, node: Node) -> float: ...
+
+
+@attrs.frozen(eq=False)
+class PoolPrices:
+    """Prices of the nodes of pools; other nodes, and nodes of pools without prices, cost nothing."""
+
+    _pools: Pools
+
+    def of(self, node: Node) -> float:
+        return self._pools.price_of(node) or 0.0
+
+
 class NodeCosts:
     """The costs of the nodes during a run: costs of all nodes, and of nodes with pods."""
 
-    def __init__(self, table: NodeTable, prices: Prices) -> None:
+    def __init__(self, table: NodeTable, prices: NodePrices) -> None:
         self._table = table
         self._prices = prices
         self._since_s = 0.0
