@@ -43,7 +43,7 @@ from kschedd.simulation.engine import EPOCH, LoggedAttempt
 from kschedd.simulation.results.decisions import line
 from kschedd.simulation.results.fragmentation import TargetSet
 from kschedd.simulation.results.measures import RunMeasures
-from kschedd.simulation.results.prices import PoolPrices
+from kschedd.simulation.results.prices import NodePrices, PoolPrices
 from kschedd.simulation.simulation import Arrivals, Simulation
 from kschedd.simulation.workloads.fill import Fill
 from kschedd.simulation.workloads.generated import GeneratedPods, GeneratedWorkload, generated_nodes
@@ -149,7 +149,9 @@ def _simulated(planned: PlannedRun) -> tuple[str, dict[str, float]]:
     shapes = [GeneratedPods.parse("targets", text, number) for number, text in enumerate(planned.options.targets, 1)]
     targets = TargetSet.of((shape.manifest(shape.name), shape.weight) for shape in shapes) if shapes else None
     scaling = next((each for each in controllers if isinstance(each, NodePools)), None)
-    prices = planned.options.prices or (None if scaling is None else PoolPrices(scaling.pools))
+    prices: NodePrices | None = planned.options.prices
+    if scaling is not None:
+        prices = PoolPrices(scaling.pools, planned.options.prices)
     measures = RunMeasures(simulation, targets, prices=prices, pools=scaling)
     log = hashlib.sha256()
     simulation.hear(lambda attempt: log.update(_encoded(attempt)))

@@ -53,7 +53,7 @@ def read(*texts: str) -> Pools:
 def test_pools_of_karpenter_have_the_types_after_overlays() -> None:
     pools = read(KARPENTER, TYPES)
     assert (pools.autoscaler, pools.names) == ("karpenter", ["batch"])
-    (one,) = pools.types_by_pool()["batch"]
+    (one,) = pools.types_by_pool["batch"]
     assert [each.price for each in one.offerings] == [0.05]
     assert one.capacity["example.com/gpu"] == 2
 
@@ -79,7 +79,7 @@ def test_the_plain_form_serves_both_autoscalers() -> None:
     )
     (pool,) = pools.karpenter_pools()
     assert (pool.name, pool.limits) == ("small", {"nodes": 10})
-    (one,) = pools.types_by_pool()["small"]
+    (one,) = pools.types_by_pool["small"]
     assert one.allocatable == {"cpu": 4000, "memory": 16 << 30, "pods": 110}
     assert one.price_in("a", "") == 0.2
     assert read("pools: [{name: p, shape: 'cpu=1,memory=1Gi'}]").autoscaler == "karpenter"

@@ -20,6 +20,7 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
         r"before the attempt of \S+\.$": "between two attempts.",
         r"before the attempt of \S+;": "between two attempts;",
     },
+    "POOLS.md": {},
     "WHATIF.md": {},
     "WHY.md": {
         r"\b([Aa])ttempt \d+": r"\1ttempt N",

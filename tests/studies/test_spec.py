@@ -44,7 +44,7 @@ def faults(tmp_path: Path, **fields: str) -> list[str]:
         (
             {"clusters": "{a: {}}"},
             "s.yaml:1: $.clusters.a: {}: nodes are required "
-            "(allowed: nodes: FILE.csv, generate: N, files: [PATH], from: [DUMP])",
+            "(allowed: nodes: FILE.csv, generate: N, files: [PATH], from: [DUMP], pools: [FILE])",
         ),
         (
             {"clusters": "{a: {nodes: no.csv}}"},

@@ -59,12 +59,17 @@ class NodePrices(Protocol):
 
 @attrs.frozen(eq=False)
 class PoolPrices:
-    """Prices of the nodes of pools; other nodes, and nodes of pools without prices, cost nothing."""
+    """Prices of the nodes of pools. Other nodes have the prices `_others`; without these, they cost nothing."""
 
     _pools: Pools
+    _others: Prices | None = None
 
     def of(self, node: Node) -> float:
-        return self._pools.price_of(node) or 0.0
+        """Return the price of a node. Raises UnpricedNodeError."""
+        price = self._pools.price_of(node)
+        if price is None and self._others is not None:
+            return self._others.of(node)
+        return price or 0.0
 
 
 class NodeCosts:
