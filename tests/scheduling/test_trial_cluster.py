@@ -11,8 +11,8 @@ def node(name: str, cpu: str = "2") -> Node:
     return Node.from_raw({"metadata": {"name": name}, "status": {"capacity": amounts, "allocatable": amounts}})
 
 
-def pod(name: str, cpu: str = "1", node_name: str = "") -> Pod:
-    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "nodeName": node_name}
+def pod(name: str, cpu: str = "1", node_name: str = "", **fields: str) -> Pod:
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "nodeName": node_name, **fields}
     return Pod.from_raw({"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": spec})
 
 
@@ -38,3 +38,33 @@ def test_the_reasons_are_those_of_the_filters() -> None:
     assert trials.why_not(pod("new"), "a") == ("Insufficient cpu",)
     trials.remove_pod(trials.pods_on("a")[0])
     assert trials.why_not(pod("new"), "a") == ()
+
+
+def test_pods_without_a_node_are_not_in_the_trial_cluster() -> None:
+    trials = TrialCluster.of(config_from_raw(None), [node("a"), pod("pending", "2"), pod("running", "1", "a")])
+    assert [each.name for each in trials.pods_on("a")] == ["running"]
+    assert trials.feasible(pod("new")) == ["a"]
+
+
+def test_a_pod_of_another_scheduler_is_tried_with_the_first_profile() -> None:
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {"schedulerName": "strict"},
+            {
+                "schedulerName": "blind",
+                "plugins": {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}},
+            },
+        ],
+    }
+    trials = TrialCluster.of(config_from_raw(raw), [node("a")])
+    assert trials.feasible(pod("large", "8", schedulerName="unknown")) == []
+    assert trials.feasible(pod("large", "8", schedulerName="blind")) == ["a"]
+
+
+def test_a_cluster_without_nodes_is_the_reason() -> None:
+    trials = TrialCluster.of(config_from_raw(None), [node("a")])
+    trials.remove_node("a")
+    assert trials.feasible(pod("new")) == []
+    assert trials.why_not(pod("new"), "a") == ["no nodes available to schedule pods"]

@@ -320,10 +320,6 @@ def _not_known_to_pass(
     return (~passes).nonzero()[0]
 
 
-def _never(pod: Pod) -> bool:
-    return False
-
-
 def plain_shard(
     filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: list[int]
 ) -> Callable[[], list[Status | None]]:
