@@ -141,16 +141,12 @@ TESTED_BY: Final = {
     "scheduling/config_changes": "scheduling/test_config_changes scheduling/test_reconfigure",
     "scheduling/debug/breakpoints": "scheduling/test_debugger scheduling/test_pod_group_stepping",
     "scheduling/debug/debugger": "scheduling/test_debugger scheduling/test_pod_group_stepping scheduling/test_stepping",
-    "scheduling/debug/work": "scheduling/test_scheduler scheduling/test_stepping",
     "scheduling/driver": "scheduling/test_driver scheduling/test_loop_effects scheduling/test_stepping",
     "scheduling/effects": "scheduling/test_driver",
     "scheduling/failure_handler": (
         "scheduling/test_failure_handler scheduling/test_driver scheduling/test_preempted_in_memory"
     ),
     "scheduling/filtering/filters": "scheduling/test_nominations scheduling/test_preemption scheduling/test_stepping",
-    "scheduling/filtering/node_local_plugins": (
-        "scheduling/test_scheduler scheduling/test_faults scheduling/test_evaluation"
-    ),
     "scheduling/filtering/nominated_pods": (
         "scheduling/test_nominated_node scheduling/test_nominations scheduling/test_preemption"
     ),
@@ -182,9 +178,9 @@ TESTED_BY: Final = {
         "scheduling/test_driver scheduling/test_pod_group_stepping scheduling/test_stepping scheduling/test_runs"
     ),
     "scheduling/preemption/candidates": "scheduling/test_candidates scheduling/test_pod_groups_of_1_37",
-    "scheduling/preemption/victims": "scheduling/test_pod_groups_of_1_37",
     "scheduling/profiles/contained": "scheduling/test_faults scheduling/test_plugin_reload",
-    "scheduling/profiles/metrics": "scheduling/test_metrics scheduling/test_driver",
+    "scheduling/profiles/metrics": "scheduling/test_profiles_metrics scheduling/test_metrics",
+    "scheduling/profiles/plugin_metrics": "scheduling/test_profiles_metrics scheduling/test_metrics",
     "scheduling/profiles/profile": "scheduling/test_verdicts scheduling/test_reconfigure scheduling/test_preemption",
     "scheduling/snapshots/cluster": "simulation/test_fork clusters/test_forks",
     "scheduling/stops/interventions": "scheduling/test_stepping",

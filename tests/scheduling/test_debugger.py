@@ -3,18 +3,22 @@
 from typing import Any
 
 import attrs
+import numpy as np
 import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.cel.errors import CelCompileError
 from kschedd.cel.program import compile_condition
-from kschedd.scheduling.debug.breakpoints import BreakpointSpec, StopPoint
+from kschedd.framework import interface
+from kschedd.scheduling.debug.breakpoints import POINTS, BreakpointSpec, StopPoint
 from kschedd.scheduling.debug.debugger import (
     MOST_BREAKPOINTS,
     STATE_VARIABLES,
     BreakpointRefused,
     Debugger,
     DebuggerHeld,
+    Reentry,
+    SchedulingStop,
     Until,
     compile_state_condition,
 )
@@ -37,6 +41,49 @@ def at(point: str = "filter", plugin: str = "NodeName", *, cycle: int = 1, **fie
 
 def test_nothing_is_asked_while_nothing_is_set() -> None:
     assert not debugger().engaged
+
+
+def test_nobody_controls_a_new_debugger_and_it_has_counted_nothing() -> None:
+    one = debugger()
+    assert (one.holder, one.keep, one.cycle, one.stops, one.most_set) == ("", False, 0, 0, 0)
+    one.began(web())
+    assert one.cycle == 1
+
+
+def test_stops_and_the_largest_number_of_breakpoints_are_counted() -> None:
+    one = debugger()
+    for plugin in "AB":
+        one.add(BreakpointSpec(plugin=plugin))
+    one.delete(1)
+    one.add(BreakpointSpec(plugin="C"))
+    assert one.most_set == 2
+    for place in "BXC":
+        if one.arrives(at(plugin=place)):
+            one.resume()
+    assert one.stops == 2
+
+
+def test_a_fork_stops_where_the_original_has_stopped_and_no_client_controls_it() -> None:
+    one = debugger()
+    one.attach("a", keep=True)
+    one.began(web())
+    one.add(BreakpointSpec(plugin="A"), ignore=1)
+    one.pause(5.0)
+    between = one.copy(None)
+    assert (between.holder, between.keep, between.stop) == ("", False, one.stop)
+    between.arrives(at(plugin="A"))
+    assert (between.breakpoints[1].hits, one.breakpoints[1].hits) == (1, 0)
+    stop = SchedulingStop("next", 4.0, at(cycle=1))
+    within = debugger().copy(Reentry(web().uid, 3, {}, stop))
+    assert within.engaged, "the repeated attempt must stop"
+    assert (within.stop, within.cycle) == (None, -1)
+    assert within.enters(web())
+    assert not within.enters(web("other"))
+    within.reentered(at(plugin="F"))
+    assert within.stop is not None
+    assert (within.stop.why, within.stop.since_s, within.reentry) == ("next", 4.0, None)
+    assert within.stop.point is not None
+    assert within.stop.point.plugin == "F"
 
 
 def test_a_pause_stops_before_the_next_attempt() -> None:
@@ -137,6 +184,40 @@ def test_a_breakpoint_stops_where_all_that_it_names_is_so(spec: dict[str, str], 
             found.append(place)
             one.resume()
     assert found == stops
+
+
+def test_a_breakpoint_can_name_each_extension_point_that_an_attempt_or_a_binding_calls() -> None:
+    def in_camel_case(name: str) -> str:
+        first, *others = name.split("_")
+        return first + "".join(map(str.title, others))
+
+    elsewhere = {"preEnqueue", "queueSort", "placementGenerate", "placementScore"}
+    assert set(POINTS) == set(map(in_camel_case, interface.POINTS)) - elsewhere
+
+
+def test_a_breakpoint_without_a_point_stops_once_and_with_a_point_at_each_of_its_attempts() -> None:
+    of_pod, of_point = debugger(), debugger()
+    of_pod.add(BreakpointSpec(pod="default/web"))
+    of_point.add(BreakpointSpec(point="filter"))
+    way = [at("filter", "A"), at("score", "B"), at("filter", "C"), at("filter", "A", cycle=2)]
+    for one, stops in ((of_pod, [True, False, False, True]), (of_point, [True, False, False, True])):
+        found = []
+        for here in way:
+            found.append(one.arrives(here))
+            one.resume()
+        assert found == stops
+
+
+@pytest.mark.parametrize("field", [each.name for each in attrs.fields(BreakpointSpec)])
+def test_a_breakpoint_needs_any_one_criterion(field: str) -> None:
+    assert not BreakpointSpec()
+    assert BreakpointSpec(**{field: "x"})
+
+
+def test_a_condition_can_use_the_number_of_nodes() -> None:
+    one = debugger()
+    one.add(BreakpointSpec(condition="nodes == 2"))
+    assert [one.arrives(at(rows=rows)) for rows in (None, np.arange(1), np.arange(2))] == [False, False, True]
 
 
 def test_a_breakpoint_is_passed_as_often_as_it_is_to_be_ignored() -> None:

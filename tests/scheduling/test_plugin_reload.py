@@ -1,10 +1,18 @@
 """Tests of reloading a plugin file: new instances, kept pods, and no change if the file is invalid."""
 
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.loading.load import config_from_raw
+from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.scenarios.commands import ScenarioCluster
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.plugin_reload import reload_plugins
 
 PLUGIN = """
 class Picky:
@@ -136,3 +144,119 @@ def test_changes_before_it_cannot_be_undone(clusters: Clusters) -> None:
 
 def test_without_plugins_from_elsewhere_the_list_says_how(tmp_path: Path) -> None:
     assert "`kschedd run --plugin FILE.py` brings others" in ScenarioCluster(tmp_path).do("plugins", "")
+
+
+@attrs.frozen
+class PickyArgs:
+    most: int = 0
+
+
+@attrs.frozen
+class OtherArgs:
+    least: int = 0
+
+
+class Picky:
+    name = "Picky"
+    args_type: type[Any] = PickyArgs
+
+    def __init__(self, args: Any) -> None:
+        self.args = args
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Any) -> Any:
+        return cls(args)
+
+    def filter(self, state: Any, pod: Any, node: Any) -> None:
+        return None
+
+
+class NewPicky(Picky):
+    pass
+
+
+class PickyWithOtherArgs(Picky):
+    args_type = OtherArgs
+
+
+class PickyThatFails(Picky):
+    @classmethod
+    def from_args(cls, args: Any, handle: Any) -> Any:
+        raise OSError("no file")
+
+
+class Spare:
+    name = "Spare"
+
+    def filter(self, state: Any, pod: Any, node: Any) -> None:
+        return None
+
+
+FILE = "picky.py"
+
+
+@pytest.fixture
+def driver() -> SchedulingDriver:
+    """Return a driver with the plugins Picky and Spare of one file; three profiles, of which two use Picky."""
+    registry = Registry()
+    registry.add(Picky, FILE)
+    registry.add(Spare, FILE)
+    profiles: list[Any] = [
+        {
+            "schedulerName": name,
+            "plugins": {"multiPoint": {"enabled": [{"name": "Picky"}]}},
+            "pluginConfig": [{"name": "Picky", "args": {"most": most}}],
+        }
+        for name, most in (("one", 1), ("two", 2))
+    ]
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [*profiles, {"schedulerName": "without"}],
+    }
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    return SchedulingDriver(SchedulingMachine(config, registry=registry))
+
+
+def in_profiles(driver: SchedulingDriver) -> dict[str, tuple[type[Any], Any]]:
+    """Return the class and the arguments of Picky in each profile."""
+    return {
+        name: (made.plugin_class, made.args)
+        for name, scheduler in driver.machine.schedulers.items()
+        if (made := scheduler.profile.made_of.get("Picky")) is not None
+    }
+
+
+def test_each_profile_keeps_its_own_arguments(driver: SchedulingDriver) -> None:
+    reload_plugins(driver, {"Picky": NewPicky, "Spare": Spare}, FILE)
+    assert in_profiles(driver) == {"one": (NewPicky, PickyArgs(1)), "two": (NewPicky, PickyArgs(2))}
+
+
+def test_a_plugin_that_no_profile_uses_may_be_gone_and_another_may_come(driver: SchedulingDriver) -> None:
+    class Added(Spare):
+        name = "Added"
+
+    registry = driver.machine.registry
+    reload_plugins(driver, {"Picky": NewPicky, "Added": Added}, FILE)
+    assert registry.added == {"Picky": NewPicky, "Added": Added}
+    assert registry.sources == {"Picky": FILE, "Added": FILE}
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        pytest.param(PickyThatFails, f"{FILE}: plugin Picky cannot be created: OSError: no file", id="construction"),
+        pytest.param(PickyWithOtherArgs, f"{FILE}: ", id="arguments"),
+    ],
+)
+def test_after_a_failed_reload_the_registry_has_the_earlier_plugins(
+    driver: SchedulingDriver, new: type[Any], message: str
+) -> None:
+    registry = driver.machine.registry
+    with pytest.raises(PluginLoadError) as failed:
+        reload_plugins(driver, {"Picky": new, "Added": Spare}, FILE)
+    assert str(failed.value).startswith(message)
+    assert str(failed.value).count(FILE) == 1
+    assert registry.added == {"Picky": Picky, "Spare": Spare}
+    assert registry.sources == {"Picky": FILE, "Spare": FILE}
+    assert in_profiles(driver) == {"one": (Picky, PickyArgs(1)), "two": (Picky, PickyArgs(2))}
