@@ -152,6 +152,8 @@ class Checker:
             return DYN
         if inside.is_struct:
             found = self.environment.field_of(inside, node.field)
+            if found is None and not self.environment.has_fields(inside):
+                return self.fault(node.at, f"unexpected failed resolution of '{inside.name}'")
             return found or self.fault(node.at, f"undefined field '{node.field}'")
         if inside.name not in ("dyn", "error"):
             self.fault(node.at, f"type '{inside.shown}' does not support field selection")

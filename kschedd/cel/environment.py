@@ -65,6 +65,10 @@ class CelEnvironment:
     def type_named(self, name: str) -> Type | None:
         return self.open_type(name)
 
+    def has_fields(self, of_type: Type) -> bool:
+        """Return whether the structured type is declared with fields; the types of libraries have none."""
+        return of_type.name in self.structs or self.open_type(of_type.name) is not None
+
     def field_of(self, of_type: Type, field: str) -> Type | None:
         """Return the type of a field; None if the structured type does not have the field."""
         fields = self.structs.get(of_type.name)

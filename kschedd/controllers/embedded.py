@@ -23,6 +23,7 @@ from kschedd.controllers.nodes.nodetaints import NodeTaints
 from kschedd.controllers.nodes.tainteviction import TaintEviction
 from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.podgc import PodGarbageCollector
+from kschedd.controllers.policy_status import PolicyStatus
 from kschedd.controllers.quotas import Quotas
 from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.scaling.node_pools import NodePools, TrialsOf
@@ -53,7 +54,8 @@ def embedded_controllers(
 
     `provision_delay_s` is the provisioning time for StorageClasses that do not specify one. `served` is true for a
     cluster with clients: workload controllers then also record each pod that they create or delete, Services have
-    endpoints, HorizontalPodAutoscalers scale, volumes are expanded, and ClusterRoles are aggregated. With
+    endpoints, HorizontalPodAutoscalers scale, volumes are expanded, ClusterRoles are aggregated, and admission policies
+    are checked. With
     `kubelet_version`, new nodes report addresses and the system information of such a kubelet.
     `trials` builds copies of the cluster for the autoscaler of node pools; `seed` is the seed of its random choices.
     """
@@ -75,7 +77,7 @@ def embedded_controllers(
         CronJobs(),
         Jobs(detailed_events=served),
         TTLAfterFinished(),
-        *([Endpoints(), EndpointSliceMirroring(), Autoscalers(), ClusterRoleAggregation()] if served else ()),
+        *(_of_served_clusters() if served else ()),
         Kubelets(kubelet_version),
         Disruption(),
         GarbageCollector(),
@@ -93,3 +95,7 @@ def embedded_controllers(
         ),
         *([Descheduler(read_policy(policy, "policy"), options.descheduling_interval_s)] if policy else ()),
     ]
+
+
+def _of_served_clusters() -> list[Controller]:
+    return [Endpoints(), EndpointSliceMirroring(), Autoscalers(), ClusterRoleAggregation(), PolicyStatus()]

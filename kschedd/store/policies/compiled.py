@@ -16,7 +16,7 @@ from kschedd.cel.errors import CelCompileError, CelFailure
 from kschedd.cel.program import Program, compile_expression
 from kschedd.cel.run import Lazy
 from kschedd.errors import KscheddError
-from kschedd.store.policies.environment import CONDITIONS_BUDGET, declared, policy_environment
+from kschedd.store.policies.environment import CONDITIONS_BUDGET, ObjectTypes, declared, policy_environment
 
 Raw = Mapping[str, Any]
 OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -65,6 +65,7 @@ class Composition:
 
     features: frozenset[str]
     params: bool
+    object_types: ObjectTypes | None = None  # None: objects have any type
     expressions: dict[str, Expression] = attrs.field(factory=dict)
     _types: dict[str, str] = attrs.field(factory=dict)  # of the variables; shared by the environments
     _environments: dict[tuple[bool, bool], CelEnvironment] = attrs.field(factory=dict)
@@ -73,7 +74,12 @@ class Composition:
         known = self._environments.get((authorizer, patches))
         if known is None:
             known = policy_environment(
-                self._types, self.features, params=self.params, authorizer=authorizer, patches=patches
+                self._types,
+                self.features,
+                params=self.params,
+                authorizer=authorizer,
+                patches=patches,
+                types=self.object_types,
             )
             self._environments[authorizer, patches] = known
         return known

@@ -73,6 +73,15 @@ BUDGET: Final = 10_000_000
 CONDITIONS_BUDGET: Final = 2_500_000
 
 
+@attrs.frozen
+class ObjectTypes:
+    """The types of the objects that expressions see, with the fields of the structs in them, for type checking."""
+
+    object: str
+    params: str | None
+    structs: Mapping[str, Mapping[str, str]]
+
+
 def _patch_type(name: str) -> Type | None:
     """Return the types that mutations build: `JSONPatch`, `Object`, and `Object.spec` for each field path."""
     return Type(name) if name in ("JSONPatch", "Object") or name.startswith("Object.") else None
@@ -89,6 +98,7 @@ def policy_environment(
     params: bool,
     authorizer: bool = True,
     patches: bool = False,
+    types: ObjectTypes | None = None,
 ) -> CelEnvironment:
     """Return the environment.
 
@@ -96,6 +106,11 @@ def policy_environment(
     """
     names = {**_REQUEST, **({"params": "dyn"} if params else {}), **(_AUTHORIZER if authorizer else {})}
     structs = dict(_STRUCTS)
+    if types is not None:
+        names |= {"object": types.object, "oldObject": types.object}
+        names |= {"params": types.params} if types.params else {}
+        del names["authorizer.requestResource"]  # which kube-controller-manager does not declare
+        structs |= types.structs
     if variables is not None:
         names["variables"] = _VARIABLES
         structs[_VARIABLES] = variables
