@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.objects import Object
+from kschedd.api.schemas.kinds import Kind
 from kschedd.api.schemas.weight import LARGE, weight
 from kschedd.api.unsupported import unsupported
 from kschedd.controllers.running.awaited import controllers_run_between
@@ -31,7 +32,7 @@ from kschedd.service.objects.applying import (
     namespace_for,
     parse,
 )
-from kschedd.service.objects.kinds import named_object
+from kschedd.service.objects.kinds import kind_meant, named_object, resolve_namespace
 from kschedd.service.objects.parameters import (
     DRY_RUN,
     GIVEN_SPACE,
@@ -42,11 +43,15 @@ from kschedd.service.objects.parameters import (
     VALIDATION,
     selectors,
 )
+from kschedd.service.operations.authorizing import authorize_read
+from kschedd.service.operations.reading import list_objects
+from kschedd.service.operations.recorded_events import EVENT, delete_recorded, recorded_event
 from kschedd.service.params import Param
-from kschedd.service.request import PatchBody, Request, Response, Verb, WriteOptions
+from kschedd.service.request import PatchBody, ReadOptions, Request, Response, Verb, WriteOptions
 from kschedd.service.table import Call, H, Large, Methods, method
 from kschedd.service.workers import GivenUp
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.store.errors import NotFound
 from kschedd.store.managing import without_entries
 from kschedd.store.patches.patching import PATCH_TYPES
 from kschedd.store.trial import key_of
@@ -225,10 +230,38 @@ class WritingMethods(Methods):
             call["dry_run"],
             fields,
         )
-        chosen = await self._cluster.store.do_in_steps(lambda store: deletion.chosen(store))
+        kind = await kind_meant(self._cluster, call["kind"])
+        if kind.name == EVENT:
+            chosen, recorded = await self._events(call, deletion, kind)
+        else:
+            chosen, recorded = await self._cluster.store.do_in_steps(deletion.chosen), ()
         served = await Executor.of(self._cluster, call).serve_each(deletion.request, chosen)
         deleted = [DeletedObject(*key_of(response.object), response.gone) for response in served]
+        deleted += [DeletedObject(*key_of(event), True) for event in recorded]
         return Large({}, "deleted", deleted, each=_RESULT_BYTES)
+
+    async def _events(
+        self, call: Call, deletion: edit.Deletion, kind: Kind
+    ) -> tuple[Sequence[Object], Sequence[Object]]:
+        """Return the chosen Events that are stored, and the others, which are deleted here."""
+        cluster, space = self._cluster, resolve_namespace(kind, deletion.namespace) or ""
+        if deletion.name is not None:
+            name = deletion.name
+            stored = await cluster.store.do(lambda store: store.find(EVENT, space, name))
+            event = stored or await recorded_event(cluster, space, name)
+            if event is None:
+                raise NotFound(EVENT, name)
+            found: Sequence[Object] = (event,)
+        else:
+            reading = ReadOptions(deletion.label_selector, deletion.field_selector, selected_in=kind)
+            request = Request("list", EVENT, space, reading=reading)
+            found = (await list_objects(cluster, request, call.services.turns, call.client)).objects
+        recorded = [event for event in found if not event.resource_version]
+        if recorded:
+            await authorize_read(cluster, call, "delete", kind, space, deletion.name or "")
+            if not deletion.dry_run:
+                await delete_recorded(cluster, recorded)
+        return [event for event in found if event.resource_version], recorded
 
     @method(
         "objects.patch",
