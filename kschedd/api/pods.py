@@ -58,6 +58,8 @@ FINISHED: Final = ("Succeeded", "Failed")  # phases
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
 _MOST_REQUESTS: Final = 2048
+# fields of volumes that affect no plugin, and `name`
+_ON_EACH_NODE: Final = frozenset(("name", "configMap", "downwardAPI", "emptyDir", "hostPath", "projected", "secret"))
 _ASKING: Final = ("resources", "restartPolicy")  # container fields on which a pod's requests depend
 
 
@@ -248,6 +250,14 @@ class PodSpec:
     @_unaffected
     def volumes(self) -> tuple[Raw, ...]:
         return tuple(self.raw.get("volumes") or ())
+
+    @_unaffected
+    def restricting_volumes(self) -> tuple[Raw, ...]:
+        """Return the volumes that may restrict the choice of nodes: all except those that each node can provide.
+
+        Almost every pod of a real cluster has a projected volume for the token of its service account.
+        """
+        return tuple(volume for volume in self.volumes if not _ON_EACH_NODE.issuperset(volume))
 
     @_unaffected
     def resource_claims(self) -> tuple[Raw, ...]:

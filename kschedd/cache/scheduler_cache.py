@@ -34,7 +34,7 @@ class _Known:
 def counted_as(signature: PodSignature) -> Hashable:
     """Return a key for the pod's effect on its node; pods with equal keys have the same effect."""
     spec = signature.spec
-    more_than_requests = bool(spec.has_pod_affinity or spec.host_ports or spec.volumes)
+    more_than_requests = bool(spec.has_pod_affinity or spec.host_ports or spec.restricting_volumes)
     return signature.group_key, spec.resource_requests, more_than_requests
 
 

@@ -506,7 +506,7 @@ class NodeTable:
         Return False, and change nothing, if the pods affect more than requested amounts, or if sums may overflow.
         """
         spec = pods[0].signature.spec
-        if spec.host_ports or spec.volumes or any([pod.reports_resources for pod in pods]):
+        if spec.host_ports or spec.restricting_volumes or any([pod.reports_resources for pod in pods]):
             return False
         sums = list(zip(self.nonzero, spec.nonzero_requests, strict=True))
         for name, amount in spec.requests.items():
@@ -629,7 +629,7 @@ class NodeTable:
         spec = pod.signature.spec
         if spec.host_ports:
             self.count_ports(row, spec, sign)
-        if spec.volumes:
+        if spec.restricting_volumes:
             for claim in claim_keys(pod):
                 users = self.claims.setdefault(claim, {})
                 users[row] = users.get(row, 0) + sign
@@ -760,7 +760,7 @@ class TableCopy(NodeTable):
 def claim_keys(pod: Pod) -> list[str]:
     """Return `namespace/name` of every PersistentVolumeClaim of the pod, including those of ephemeral volumes."""
     keys = []
-    for volume in pod.signature.spec.volumes:
+    for volume in pod.signature.spec.restricting_volumes:
         source = volume.get("persistentVolumeClaim")
         if source:
             keys.append(f"{pod.namespace}/{source.get('claimName', '')}")

@@ -136,7 +136,7 @@ def finish(
     if was_there:
         found.reserved = _reserved(fork)
         found.notes.insert(0, f"{pod.key} {_placed(fork)}; it is evaluated as if it were not there")
-        if pod.pod_spec.resource_claims or pod.pod_spec.volumes:
+        if pod.pod_spec.resource_claims or pod.pod_spec.restricting_volumes:
             found.notes.insert(1, "its volumes and resource claims stay as they are, so they may bind it to this node")
     if pod.node_name and not known:
         found.notes.insert(

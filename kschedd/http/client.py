@@ -22,7 +22,15 @@ import trio
 from kschedd.errors import KscheddError
 from kschedd.http.direct_stream import DirectStream
 from kschedd.http.endpoint import Endpoint
-from kschedd.http.protocol import BodyPart, HttpFault, ResponseEnd, ResponseHead, ResponseReader, encode_request
+from kschedd.http.protocol import (
+    BodyPart,
+    HttpFault,
+    ResponseEnd,
+    ResponseHead,
+    ResponseReader,
+    encode_fields,
+    encode_request,
+)
 
 _READ: Final = 64 << 10
 _IDLE_S: Final = 60.0  # in seconds; less than the 90 s after which kube-apiserver closes an idle connection
@@ -146,6 +154,15 @@ class HttpAnswer:
             raise StopAsyncIteration
         return piece
 
+    async def read(self, most: int) -> bytes | bytearray:
+        """Return the whole body. Raises HttpFault if the body is longer than `most` bytes."""
+        body: bytes | bytearray = b""
+        async for piece in self:
+            body = bytearray(body) + piece if body else piece
+            if len(body) > most:
+                raise HttpFault(502, f"the response is longer than {most} bytes")
+        return body
+
     async def _unzipped(self, unzip: "zlib._Decompress") -> bytes | None:
         while True:
             packed = unzip.unconsumed_tail or await self._connection.piece()
@@ -172,16 +189,16 @@ class HttpClient:
     opened: int = attrs.field(default=0, init=False)  # total number of opened connections
     _idle: deque[_Connection] = attrs.field(factory=deque, init=False)  # the last one was used last
     _is_closed: bool = attrs.field(default=False, init=False)
-    _fixed: Sequence[tuple[str, str]] = attrs.field(init=False)
+    _fixed: bytes = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._fixed = [*self.endpoint.headers, *self.headers]
+        self._fixed = encode_fields([*self.endpoint.headers, *self.headers])
 
     async def send(
         self, method: str, target: str, headers: Sequence[tuple[str, str]] = (), body: bytes = b""
     ) -> HttpAnswer:
         """Send a request and return the response; `target` is the path with its query."""
-        encoded = encode_request(method, self.endpoint.base + target, [*self._fixed, *headers], body)
+        encoded = encode_request(method, self.endpoint.base + target, self._fixed + encode_fields(headers), body)
         connection = await self._connection()
         try:
             return HttpAnswer(self, connection, await connection.exchange(encoded))

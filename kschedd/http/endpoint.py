@@ -18,7 +18,7 @@ import trio
 
 from kschedd.errors import KscheddError
 from kschedd.http.direct_stream import DirectStream
-from kschedd.http.protocol import HttpFault, ResponseHead, ResponseReader, encode_request
+from kschedd.http.protocol import HttpFault, ResponseHead, ResponseReader, encode_fields, encode_request
 from kschedd.http.proxies import port_of
 
 _READ: Final = 64 << 10
@@ -135,7 +135,9 @@ async def _tunnel(stream: trio.abc.Stream, url: SplitResult, proxy: SplitResult)
     target = f"{f'[{host}]' if ':' in host else host}:{port_of(url)}"
     reader = ResponseReader()
     try:
-        await stream.send_all(encode_request("CONNECT", target, [("Host", target), *_proxy_credentials(proxy)]))
+        await stream.send_all(
+            encode_request("CONNECT", target, encode_fields([("Host", target), *_proxy_credentials(proxy)]))
+        )
         while True:
             data = await stream.receive_some(_READ)
             if not data:

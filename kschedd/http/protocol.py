@@ -207,6 +207,8 @@ def _too_large(limit: int) -> str:
 
 @attrs.frozen
 class ResponseHead:
+    """The head of a response, with the header fields of `_READ_FIELDS`."""
+
     status: int
     headers: Mapping[str, str]
     keep_alive: bool
@@ -223,6 +225,11 @@ class ResponseEnd:
 
 
 ResponseEvent = ResponseHead | BodyPart | ResponseEnd
+_READ_FIELDS: Final = {
+    name.encode(): name.lower()
+    for field in ("Content-Encoding", "Content-Length", "Content-Type", "Location", "Retry-After", "Transfer-Encoding")
+    for name in (field, field.lower())
+}
 
 
 class ResponseReader(_FieldReader):
@@ -258,6 +265,16 @@ class ResponseReader(_FieldReader):
             raise HttpFault(502, f"the head exceeds {MOST_HEAD} bytes")
         events, self._events = self._events, []
         return events
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        building = self._building
+        building.fields += 1
+        if building.fields > MOST_FIELDS:
+            raise HttpFault(502, f"more than {MOST_FIELDS} header fields")
+        field = _READ_FIELDS.get(name) or _READ_FIELDS.get(name.lower())
+        if field is not None:
+            text, known = value.decode("latin-1").strip(), building.headers.get(field)
+            building.headers[field] = text if known is None else f"{known}, {text}"
 
     def on_status(self, status: bytes) -> None:
         """Ignore the reason phrase."""
@@ -297,13 +314,25 @@ def encode_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
     return text.encode("latin-1", "replace") + b"\r\n\r\n"
 
 
-def encode_request(method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes = b"") -> bytes:
-    """Return a request with its body; if there is a body, the request contains its length."""
-    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
-    if body or method in ("POST", "PUT", "PATCH"):
-        lines.append(f"content-length: {len(body)}")
-    text = "\r\n".join(line.replace("\r", " ").replace("\n", " ") for line in lines)
-    return text.encode("latin-1", "replace") + b"\r\n\r\n" + body
+def encode_fields(headers: Iterable[tuple[str, str]]) -> bytes:
+    """Return header fields, each with its line end.
+
+    Line breaks in a value become spaces, so that the value cannot start another field.
+    """
+    return b"".join(_line(f"{name}: {value}") for name, value in headers)
+
+
+def encode_request(method: str, target: str, fields: bytes, body: bytes = b"") -> bytes:
+    """Return a request with its body; `fields` come from `encode_fields`.
+
+    If there is a body, the request contains its length.
+    """
+    length = b"content-length: %d\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b""
+    return b"%b%b%b\r\n%b" % (_line(f"{method} {target} HTTP/1.1"), fields, length, body)
+
+
+def _line(text: str) -> bytes:
+    return text.replace("\r", " ").replace("\n", " ").encode("latin-1", "replace") + b"\r\n"
 
 
 def chunk(data: bytes) -> bytes:

@@ -165,13 +165,7 @@ class ApiServer:
     async def _body(self, request: ServerRequest) -> bytes | bytearray:
         """Send a request once and return the body of the response."""
         with trio.move_on_after(ANSWER_S):
-            body: bytes | bytearray = b""
-            async with self._connection.request(request, limited=False) as pieces:
-                async for piece in pieces:
-                    body = bytearray(body) + piece if body else piece
-                    if len(body) > _LONGEST_EVENT:
-                        raise ValueError(f"the response is longer than {_LONGEST_EVENT} bytes")
-            return body
+            return await self._connection.answer(request, _LONGEST_EVENT)
         raise LiveError(self.url, f"{request}: no answer within {ANSWER_S:.0f} s")
 
     async def watch(self, resource: ServedResource, since: str) -> AsyncGenerator[WatchBatch, None]:

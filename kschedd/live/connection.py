@@ -101,21 +101,29 @@ class ServerConnection:
         await self._session.client.aclose()
 
     @asynccontextmanager
-    async def request(self, asked: ServerRequest, *, limited: bool = True) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def request(self, asked: ServerRequest) -> AsyncIterator[AsyncIterator[bytes]]:
         """Send a request; yield the body of the response in parts.
 
-        If `limited` is true, the response must begin within `SILENCE_S`; otherwise the caller must limit the time.
+        The response must begin within `SILENCE_S`.
         """
         with faults_of(self.url, f"{asked}: "):
-            if limited:
-                with trio.fail_after(SILENCE_S):
-                    response = await self._send(asked)
-            else:
+            with trio.fail_after(SILENCE_S):
                 response = await self._send(asked)
             try:
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES:
                     raise await _refusal(self.url, asked, response)
                 yield response
+            finally:
+                await response.aclose()
+
+    async def answer(self, asked: ServerRequest, most: int) -> bytes | bytearray:
+        """Send a request; return the body of the response, at most `most` bytes. The caller must limit the time."""
+        with faults_of(self.url, f"{asked}: "):
+            response = await self._send(asked)
+            try:
+                if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+                    raise await _refusal(self.url, asked, response)
+                return await response.read(most)
             finally:
                 await response.aclose()
 

@@ -88,6 +88,7 @@ class MirrorActor:
     # resource whose requests are being retried -> error message
     _unreachable: dict[ServedResource, str] = attrs.field(factory=dict, init=False)
     _left_out: dict[Key, str] = attrs.field(factory=dict, init=False)  # objects that cannot be stored -> reason
+    _importers: dict[ServedResource, Importer] = attrs.field(factory=dict, init=False)
     _logged: set[str] = attrs.field(factory=set, init=False)
     _listing: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
     _back: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the server responds again after an error
@@ -223,18 +224,21 @@ class MirrorActor:
     async def _list(self, resource: ServedResource) -> str:
         """Replace the stored objects of the resource by those in the server's list; return the list's version."""
         objects: list[Object] = []
-        importer, more = new_importer(), ""
+        importer, more = self._importer_of(resource), ""
         for key in list(self._left_out):
             if key[0] == resource.kind:
                 del self._left_out[key]
-        for _ in range(_MOST_PAGES):
-            async with self._listing:
-                page = await self.server.page(resource, more)
-                for part in in_parts(page.items, PAGE):  # some servers ignore the page size
-                    objects += await trio.to_thread.run_sync(self._as_held, importer, part)
-            if not (more := page.more):
-                await self._store.do_in_steps(partial(_replace, resource.kind, objects))
-                return page.version
+        try:
+            for _ in range(_MOST_PAGES):
+                async with self._listing:
+                    page = await self.server.page(resource, more)
+                    for part in in_parts(page.items, PAGE):  # some servers ignore the page size
+                        objects += await trio.to_thread.run_sync(self._as_held, importer, part)
+                if not (more := page.more):
+                    await self._store.do_in_steps(partial(_replace, resource.kind, objects))
+                    return page.version
+        finally:
+            importer.forget()
         raise LiveError(self.server.url, f"its list of {resource.plural} does not end")
 
     async def _take(self, resource: ServedResource, batch: WatchBatch) -> None:
@@ -249,15 +253,25 @@ class MirrorActor:
         for key in last:
             self._left_out.pop(key, None)
         present = [event["object"] for event in last.values() if event["type"] != "DELETED"]
-        if batch.is_small and len(present) <= _FEW:  # for few objects, a thread costs more time than the conversion
-            objects = self._as_held(new_importer(), present) if present else []
-        else:
-            objects = await trio.to_thread.run_sync(self._as_held, new_importer(), present)
+        importer = self._importer_of(resource)
+        try:
+            if batch.is_small and len(present) <= _FEW:  # for few objects, a thread costs more than the conversion
+                objects = self._as_held(importer, present)
+            else:
+                objects = await trio.to_thread.run_sync(self._as_held, importer, present)
+        finally:
+            importer.forget()
         held = set(map(key_of, objects))
         gone = [key for key in last if key not in held]  # includes objects that can no longer be stored
         if last:
             await self._store.do_in_steps(lambda store: store.reflect(objects, gone))
         self._since[resource] = version
+
+    def _importer_of(self, resource: ServedResource) -> Importer:
+        """Return the importer of a resource, which caches valid pod specs. Only one task may use it at a time."""
+        if resource not in self._importers:
+            self._importers[resource] = new_importer()
+        return self._importers[resource]
 
     def _as_held(self, importer: Importer, raws: Iterable[Raw]) -> list[Object]:
         """Return the objects in their stored form, without objects that cannot be stored. Runs in a thread."""

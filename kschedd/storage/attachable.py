@@ -55,7 +55,7 @@ def has_attachable(pod: Pod) -> bool:
         volume.get("persistentVolumeClaim") is not None
         or volume.get("ephemeral") is not None
         or in_tree(volume) is not None
-        for volume in pod.signature.spec.volumes
+        for volume in pod.signature.spec.restricting_volumes
     )
 
 
@@ -73,7 +73,7 @@ class Storage:
         Missing claims of a running pod (not `new`) are skipped.
         """
         found: list[Attachable | Fault] = []
-        for volume in pod.signature.spec.volumes:
+        for volume in pod.signature.spec.restricting_volumes:
             source = volume.get("persistentVolumeClaim")
             ephemeral = source is None and volume.get("ephemeral") is not None
             if source is None and not ephemeral:

@@ -143,7 +143,7 @@ class AttachedVolumes:
         known = None if of_whole is None else self._known(of_whole, csi_node)
         if own and known is not None and known.stamp >= versions.row_pods_at[row]:
             return known
-        pods = [pod for pod in table.pods[row] if pod.signature.spec.volumes]
+        pods = [pod for pod in table.pods[row] if pod.signature.spec.restricting_volumes]
         before = _NO_PODS if known is None else known.of_pods
         if not own and known is not None and before.keys() == set(pods):
             return known

@@ -39,7 +39,7 @@ class PodClaimRef:
 
 def claims_used(pod: Pod) -> Iterator[PodClaimRef]:
     """Yield the claims of a pod in the order of its volumes; a claim that is used twice is yielded twice."""
-    for volume in pod.signature.spec.volumes:
+    for volume in pod.signature.spec.restricting_volumes:
         source = volume.get("persistentVolumeClaim")
         if source is not None:
             name = source.get("claimName") or ""
@@ -51,7 +51,7 @@ def claims_used(pod: Pod) -> Iterator[PodClaimRef]:
 
 def claims_named(pod: Pod) -> Iterator[str]:
     """Yield the names of the claims to which the pod refers by name, without the claims of ephemeral volumes."""
-    for volume in pod.signature.spec.volumes:
+    for volume in pod.signature.spec.restricting_volumes:
         source = volume.get("persistentVolumeClaim")
         if source is not None:
             yield source.get("claimName") or ""

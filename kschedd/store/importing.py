@@ -26,6 +26,8 @@ from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.field_validation import known_fields
 from kschedd.store.prototypes.pod_strategy import are_plain, typed_pod
 from kschedd.store.store import Store
+from kschedd.store.trial import key_of
+from kschedd.values import run_steps
 
 Raw = dict[str, Any]
 OnRefusal = Callable[[Raw, ApiError], None]
@@ -41,7 +43,7 @@ _NO_ANNOTATIONS: Mapping[str, str] = {}
 class Importer:
     """Importer of objects, one after the other.
 
-    The importer rejects a second object with the same kind, namespace and name.
+    The importer rejects a second object with the same kind, namespace and name, until it forgets the first.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -77,6 +79,14 @@ class Importer:
             for warning in warnings:
                 on_warning(raw, warning)
         return objects
+
+    def forget(self) -> None:
+        """Accept later objects with the names of all objects so far. Cached results of validation remain."""
+        scratch = self._scratch
+        gone = [key_of(obj) for kind in scratch.kinds() for part in scratch.present(kind) for obj in part]
+        run_steps(scratch.reflect((), gone))
+        self._names.clear()
+        self._uids.clear()
 
     def _alike(self, raw: Raw, likeness: Hashable) -> Object | None:
         """Return the object if its likeness was accepted before; None if the object must be validated."""

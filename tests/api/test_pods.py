@@ -288,6 +288,24 @@ def test_the_image_name_has_a_tag(given: str, name: str) -> None:
     assert image_name(given) == name
 
 
+@pytest.mark.parametrize(
+    ("volume", "restricts"),
+    [
+        pytest.param({"projected": {"sources": []}}, False, id="a-token-is-available-on-each-node"),
+        pytest.param({"configMap": {"name": "c"}}, False, id="config-map"),
+        pytest.param({"emptyDir": {}}, False, id="empty-dir"),
+        pytest.param({"hostPath": {"path": "/"}}, False, id="host-path"),
+        pytest.param({"persistentVolumeClaim": {"claimName": "c"}}, True, id="claim"),
+        pytest.param({"ephemeral": {}}, True, id="ephemeral"),
+        pytest.param({"csi": {"driver": "d"}}, True, id="inline-csi"),
+        pytest.param({"gcePersistentDisk": {"pdName": "d"}}, True, id="disk"),
+    ],
+)
+def test_volumes_that_restrict_the_choice_of_nodes(volume: dict[str, Any], restricts: bool) -> None:
+    spec = pod(volumes=[{"name": "v", **volume}]).pod_spec
+    assert spec.restricting_volumes == (spec.volumes if restricts else ())
+
+
 def test_defaults_of_a_bare_spec() -> None:
     spec = pod().pod_spec
     assert (spec.scheduler_name, spec.priority, spec.preemption_policy) == (

@@ -18,6 +18,7 @@ from kschedd.http.protocol import (
     ResponseHead,
     ResponseReader,
     chunk,
+    encode_fields,
     encode_head,
     encode_request,
 )
@@ -233,7 +234,7 @@ def test_a_response_that_is_none_is_a_fault() -> None:
 
 
 def test_what_a_client_writes_a_server_reads() -> None:
-    sent = encode_request("POST", "/a?b=c", [("Host", "h"), ("X", "y\r\nEvil: z")], b"body")
+    sent = encode_request("POST", "/a?b=c", encode_fields([("Host", "h"), ("X", "y\r\nEvil: z")]), b"body")
     found, fault = read_all(sent, [])
     assert fault is None
     assert (found[0].method, found[0].target, found[0].body) == ("POST", b"/a?b=c", b"body")

@@ -352,7 +352,7 @@ def test_where_pods_cannot_be_assumed_together_each_is_by_itself(monkeypatch: py
     "changed",
     [
         {"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 1, "hostPort": 1}]}]},
-        {"volumes": [{"name": "v", "emptyDir": {}}]},
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
         {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_PREFERS]}}},
         {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"example.com/new": "1"}}}]},
         {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"memory": str(1 << 57)}}}]},

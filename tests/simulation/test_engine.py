@@ -155,3 +155,20 @@ def test_a_device_class_changes_how_pods_of_a_known_template_are_bound() -> None
     engine.store.delete("DeviceClass", "", "gpu")
     engine.run_until_idle()
     assert binder(first, versions) is not None
+
+
+@pytest.mark.parametrize(
+    ("volume", "alone"),
+    [
+        pytest.param({"projected": {"sources": []}}, True, id="token"),
+        pytest.param({"persistentVolumeClaim": {"claimName": "c"}}, False, id="claim"),
+    ],
+)
+def test_only_volumes_that_must_be_bound_require_more_than_the_bind_plugin(volume: dict[str, Any], alone: bool) -> None:
+    engine = Engine()
+    raw = pod("p1", "100m")
+    raw["spec"]["volumes"] = [{"name": "v", **volume}]
+    created = engine.store.create(raw)
+    assert isinstance(created, Pod)
+    binder = engine.machine.schedulers["default-scheduler"].profile.bound_by
+    assert (binder(created, engine.machine.cluster.versions) is not None) is alone

@@ -51,10 +51,10 @@ class InTreeVolumeLimits:
         raise NotImplementedError
 
     def idle_for(self, pod: Pod) -> Sequence[str]:
-        return () if pod.signature.spec.volumes else ("filter",)
+        return () if pod.signature.spec.restricting_volumes else ("filter",)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        if not pod.signature.spec.volumes:
+        if not pod.signature.spec.restricting_volumes:
             return None
         new = self._volumes(pod, new=True)
         if isinstance(new, Status):
@@ -78,7 +78,7 @@ class InTreeVolumeLimits:
 
     def _volumes(self, pod: Pod, *, new: bool) -> set[str] | Status:
         found = set()
-        for volume in pod.signature.spec.volumes:
+        for volume in pod.signature.spec.restricting_volumes:
             inline = self._id_in(volume)
             if inline is not None:
                 found.add(inline)

@@ -79,16 +79,16 @@ class NodeVolumeLimits:
         )
 
     def idle_for(self, pod: Pod) -> Sequence[str]:
-        return () if pod.signature.spec.volumes else ("pre_filter",)
+        return () if pod.signature.spec.restricting_volumes else ("pre_filter",)
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
-        if not pod.signature.spec.volumes or not has_attachable(pod):
+        if not pod.signature.spec.restricting_volumes or not has_attachable(pod):
             return SKIP
         state.data[self.name] = self._wanted(pod)
         return None
 
     def affected_by(self, spec: PodSpec) -> bool:
-        return bool(spec.volumes)
+        return bool(spec.restricting_volumes)
 
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:
         """Return the nodes that can attach all volumes of the pod, even if no volume is attached yet.
@@ -112,7 +112,7 @@ class NodeVolumeLimits:
         return passes & np.isin(rows, list(table.joined), invert=True) if table.joined else passes
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        if not pod.signature.spec.volumes:
+        if not pod.signature.spec.restricting_volumes:
             return None
         wanted: _Wanted = state.data.get(self.name) or self._wanted(pod)
         csi_node = self._cluster.of_kind("CSINode").get(node.name)
@@ -196,7 +196,7 @@ def _after_claim_added(pod: Pod, old: Object | None, new: Object) -> QueueingHin
 
 def _after_detached(pod: Pod, old: Object, new: Object | None) -> QueueingHint:
     attacher = old.spec.get("attacher")
-    for volume in pod.signature.spec.volumes:
+    for volume in pod.signature.spec.restricting_volumes:
         if volume.get("persistentVolumeClaim") is not None:
             return QUEUE
         plugin = in_tree(volume)

@@ -122,15 +122,15 @@ class VolumeBinding:
         )
 
     def idle_for(self, pod: Pod) -> Sequence[str]:
-        return () if pod.signature.spec.volumes else ("pre_filter", "binding")
+        return () if pod.signature.spec.restricting_volumes else ("pre_filter", "binding")
 
     def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Collection[str]:
-        return () if pod.pod_spec.volumes else PRE_POINTS
+        return () if pod.pod_spec.restricting_volumes else PRE_POINTS
 
     # --- filter ------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
-        if not pod.signature.spec.volumes:
+        if not pod.signature.spec.restricting_volumes:
             return SKIP
         any_claim = False
         for use in claims_used(pod):
@@ -199,7 +199,7 @@ class VolumeBinding:
         return None if self._shape else SKIP
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
-        return None if pod.pod_spec.volumes else 0
+        return None if pod.pod_spec.restricting_volumes else 0
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         scores = np.zeros(len(rows), dtype=np.int64)
@@ -355,7 +355,7 @@ def _after_csi_node_changed(pod: Pod, old: Object | None, new: Object) -> Queuei
 def _after_driver_changed(pod: Pod, old: Object, new: Object) -> QueueingHint:
     if not old.spec.get("storageCapacity") or new.spec.get("storageCapacity"):
         return QUEUE_SKIP
-    inline: list[Mapping[str, Any] | None] = [volume.get("csi") for volume in pod.signature.spec.volumes]
+    inline: list[Mapping[str, Any] | None] = [volume.get("csi") for volume in pod.signature.spec.restricting_volumes]
     return QUEUE if any(source and source.get("driver") == new.name for source in inline) else QUEUE_SKIP
 
 

@@ -41,7 +41,11 @@ _DISKS: Final = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
 
 def disks(pod: Pod) -> list[Raw]:
     """Return the pod's volumes that can conflict with volumes of another pod."""
-    return [volume for volume in pod.signature.spec.volumes if any(volume.get(kind) is not None for kind in _DISKS)]
+    return [
+        volume
+        for volume in pod.signature.spec.restricting_volumes
+        if any(volume.get(kind) is not None for kind in _DISKS)
+    ]
 
 
 def conflict(ours: Iterable[Raw], others: Iterable[Raw]) -> bool:
@@ -111,7 +115,7 @@ class _DiskColumns:
         number = other.signature.id
         found = self._effects.get(number)
         if found is None:
-            theirs = other.signature.spec.volumes
+            theirs = other.signature.spec.restricting_volumes
             conflicts = bool(theirs) and conflict(self._wanted.disks, theirs)
             found = self._effects[number] = (conflicts, self._wanted.uses(other))
         return found
@@ -134,10 +138,10 @@ class VolumeRestrictions:
         return cls()
 
     def idle_for(self, pod: Pod) -> Sequence[str]:
-        return () if pod.signature.spec.volumes else ("pre_filter",)
+        return () if pod.signature.spec.restricting_volumes else ("pre_filter",)
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
-        if not pod.signature.spec.volumes:
+        if not pod.signature.spec.restricting_volumes:
             return SKIP
         known = cluster.of_kind("PersistentVolumeClaim")
         exclusive = set()
@@ -176,7 +180,7 @@ class VolumeRestrictions:
             return None
         if wanted.disks:
             for other in node.pods:
-                theirs = other.signature.spec.volumes
+                theirs = other.signature.spec.restricting_volumes
                 if theirs and conflict(wanted.disks, theirs):
                     return _DISK_CONFLICT
         return _CLAIM_CONFLICT if wanted.users > 0 else None
@@ -204,7 +208,7 @@ def _used(cluster: SchedulerCache, namespace: str, name: str) -> bool:
 def _after_pod_deleted(pod: Pod, old: Pod, new: Pod | None) -> QueueingHint:
     if old.namespace != pod.namespace:
         return QUEUE_SKIP
-    if conflict(disks(pod), old.signature.spec.volumes):
+    if conflict(disks(pod), old.signature.spec.restricting_volumes):
         return QUEUE
     return QUEUE if not set(claims_named(pod)).isdisjoint(claims_named(old)) else QUEUE_SKIP
 

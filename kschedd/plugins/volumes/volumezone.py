@@ -64,10 +64,10 @@ class VolumeZone:
         return cls(handle.cluster)
 
     def idle_for(self, pod: Pod) -> Sequence[str]:
-        return () if pod.signature.spec.volumes else ("pre_filter",)
+        return () if pod.signature.spec.restricting_volumes else ("pre_filter",)
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
-        if not pod.signature.spec.volumes:
+        if not pod.signature.spec.restricting_volumes:
             return SKIP
         demanded = self._demanded(pod, cluster)
         if isinstance(demanded, Status):
@@ -81,7 +81,7 @@ class VolumeZone:
         return False
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        if not pod.signature.spec.volumes:
+        if not pod.signature.spec.restricting_volumes:
             return None
         demanded: Any = state.data.get(self.name)
         if demanded is None:
