@@ -9,11 +9,12 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trustme
 
@@ -50,9 +51,17 @@ def started(log: Path, *command: str) -> Iterator["subprocess.Popen[bytes]"]:
         process.wait(60)
 
 
-@contextmanager
-def api_server(folder: Path) -> Iterator[ServerUnderTest]:
-    """Run etcd and kube-apiserver on loopback."""
+@attrs.frozen
+class Commands:
+    """The command lines of etcd and kube-apiserver on loopback, and the server's address."""
+
+    etcd: Sequence[str]
+    apiserver: Sequence[str]
+    server: ServerUnderTest
+
+
+def real_commands(folder: Path) -> Commands:
+    """Write keys and tokens to the folder; return the command lines."""
     path, etcd = program("KUBE_APISERVER"), os.environ.get("ETCD") or shutil.which("etcd")
     if etcd is None:
         pytest.skip("ETCD names no program: CONTRIBUTING.md describes how to get it")
@@ -79,8 +88,15 @@ def api_server(folder: Path) -> Iterator[ServerUnderTest]:
         *("--endpoint-reconciler-type", "none", "--disable-admission-plugins", "ServiceAccount"),
     )
     pem = authority.cert_pem.bytes().decode("ascii")
-    with started(folder / "etcd.log", *of_etcd), started(folder / "apiserver.log", *of_server):
-        server = ServerUnderTest(f"https://127.0.0.1:{port}", TOKEN, pem)
+    return Commands(of_etcd, of_server, ServerUnderTest(f"https://127.0.0.1:{port}", TOKEN, pem))
+
+
+@contextmanager
+def api_server(folder: Path) -> Iterator[ServerUnderTest]:
+    """Run etcd and kube-apiserver on loopback."""
+    commands = real_commands(folder)
+    server = commands.server
+    with started(folder / "etcd.log", *commands.etcd), started(folder / "apiserver.log", *commands.apiserver):
         wait_for(server, Step("GET", "/readyz"))
         yield server
 
