@@ -13,7 +13,15 @@ from typing import Any, Final
 import attrs
 import trio
 
-from kschedd.http.protocol import BodyPart, ResponseEnd, ResponseEvent, ResponseHead, ResponseReader, encode_request
+from kschedd.http.protocol import (
+    BodyPart,
+    ResponseEnd,
+    ResponseEvent,
+    ResponseHead,
+    ResponseReader,
+    encode_fields,
+    encode_request,
+)
 from kschedd.rpc.errors import ConnectionLostError
 from kschedd.service.errors import RpcError
 
@@ -132,7 +140,7 @@ class HttpClient:
         data = b"" if body is None else json.dumps(body).encode()
         headers = (*_HEADERS, ("content-type", media_type)) if data else _HEADERS
         try:
-            await self._stream.send_all(encode_request(method, target, headers, data))
+            await self._stream.send_all(encode_request(method, target, encode_fields(headers), data))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as lost:
             raise ConnectionLostError("the simulated daemon", "it is gone") from lost
 
