@@ -5,6 +5,8 @@
 | usage, fragmentation | runs | requested and fragmented share of each resource, over load or time |
 | waits | runs | share of the pods that waited at most so long |
 | queues | runs | lengths of the queue's parts, over load or time |
+| costs | runs | price per hour of all nodes and of nodes with pods, over load or time (`--prices`, `--pools`) |
+| scaling | runs | numbers of nodes, of launches in progress and of draining nodes, over time (`--pools`) |
 | metrics | a sweep | mean and deviation of one metric over the seeds of each configuration |
 | pareto | a sweep | two metrics of each configuration, with the front of those that no other one beats in both |
 | heatmap | a sweep | mean of a metric by the values of two dimensions |
@@ -33,11 +35,15 @@ from kschedd.studies.run import OK
 
 Row = Mapping[str, Any]
 
-RUN_PLOTS: Final = ("usage", "fragmentation", "waits", "queues")
+RUN_PLOTS: Final = ("usage", "fragmentation", "waits", "queues", "costs", "scaling")
 SWEEP_PLOTS: Final = ("metrics", "pareto", "heatmap")
 SUFFIXES: Final = (".svg", ".png", ".html")
 _OF_A_RUN: Final = ("usage", "fragmentation", "waits")  # plots that are drawn by default
 _QUEUES: Final = ("running", "pending", "unschedulable", "backoff", "gated")
+_COSTS: Final = ("cost_hour", "cost_hour_used")
+_SCALING: Final = ("nodes", "starting", "leaving")
+_TABLES: Final = {"waits": "pods", "queues": "queues", "costs": "costs", "scaling": "scaling"}
+_NEEDED: Final = {"costs": "--prices or --pools", "scaling": "--pools"}  # flags that add tables to a run
 _LINE: Final = 0.3  # inches for a line with a label
 _CHARACTER: Final = 0.09  # inches for a character of a label
 _FITTING: Final = 60  # number of characters of labels that fit beside each other under a plot
@@ -119,13 +125,15 @@ def _panels(folders: Sequence[Path], choice: PlotChoice) -> Iterator[Callable[[A
     if not choice.kinds and all(_axis(_table(folder, "usage"))[0] == "load" for folder in folders):
         usual = usual[:2]  # waiting times have no meaning if all pods are created at the same time
     for kind in choice.kinds or usual:
-        table = {"waits": "pods", "queues": "queues"}.get(kind, "usage")
+        table = _TABLES.get(kind, "usage")
         tables = {folder.name: _table(folder, table) for folder in folders}
         yield partial(_OF_RUNS[kind], tables=tables)
 
 
 def _table(folder: Path, name: str) -> list[Row]:
     path = folder / f"{name}.jsonl"
+    if not path.exists() and name in _NEEDED and (folder / "usage.jsonl").exists():
+        raise PlotError(f"{folder}: has no table {name}, which `kschedd simulate --out` writes with {_NEEDED[name]}")
     try:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except OSError as fault:
@@ -177,17 +185,31 @@ def _waits(axes: Any, tables: Tables) -> None:
         axes.legend()
 
 
-def _queues(axes: Any, tables: Tables) -> None:
+def _columns(axes: Any, tables: Tables, columns: Sequence[str], label: str) -> None:
+    """Draw a line for each column that has a value other than 0."""
     for folder, rows in tables.items():
         axis, name = _axis(rows)
         mine = [row for row in rows if row[axis] is not None]
-        for column in _QUEUES:
+        for column in columns:
             if any(row[column] for row in mine):
                 prefix = f"{folder}: " if len(tables) > 1 else ""
                 axes.plot([row[axis] for row in mine], [row[column] for row in mine], label=f"{prefix}{column}")
         axes.set(xlabel=name)
-    axes.set(ylabel="pods", ylim=(0, None))
-    axes.legend()
+    axes.set(ylabel=label, ylim=(0, None))
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend()
+
+
+def _queues(axes: Any, tables: Tables) -> None:
+    _columns(axes, tables, _QUEUES, "pods")
+
+
+def _costs(axes: Any, tables: Tables) -> None:
+    _columns(axes, tables, _COSTS, "price per hour")
+
+
+def _scaling(axes: Any, tables: Tables) -> None:
+    _columns(axes, tables, _SCALING, "nodes")
 
 
 # -- sweeps ---------------------------------------------------------------------------------------------------------
@@ -329,5 +351,7 @@ _OF_RUNS: Final[Mapping[str, Callable[..., None]]] = {
     "fragmentation": _fragmentation,
     "waits": _waits,
     "queues": _queues,
+    "costs": _costs,
+    "scaling": _scaling,
 }
 _OF_SWEEPS: Final[Mapping[str, Callable[..., None]]] = {"metrics": _metrics, "pareto": _pareto, "heatmap": _heatmap}

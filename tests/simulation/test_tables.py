@@ -17,9 +17,9 @@ PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creat
 PODS += "".join(f"p{n},1000,1024,1,500,,LS,Running,{n},{n + 10},{n}\n" for n in range(6))
 
 
-def simulated(folder: Path, *flags: str) -> Path:
+def simulated(folder: Path, *flags: str, nodes: str = NODES) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / "nodes.csv").write_text(NODES)
+    (folder / "nodes.csv").write_text(nodes)
     (folder / "pods.csv").write_text(PODS)
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
@@ -59,6 +59,29 @@ def test_prices_give_a_table_of_costs(tmp_path: Path, capsys: pytest.CaptureFixt
     assert not (simulated(tmp_path / "plain") / "costs.jsonl").exists()
 
 
+def with_pools(folder: Path) -> list[str]:
+    """Return flags for node pools; in these runs, the fixed nodes are too small for the pods."""
+    (folder / "pools.yaml").write_text(
+        'pools: [{name: a, shape: "cpu=2,memory=4Gi,alibabacloud.com/gpu-milli=1000", '
+        "price: 0.5}]\nautoscaler: {name: karpenter, bootTime: 10s}\n"
+    )
+    (folder / "prices.yaml").write_text("resources: {cpu: 0.5}")
+    return ["--pools", str(folder / "pools.yaml"), "--prices", str(folder / "prices.yaml"), "--until", "2m"]
+
+
+def test_node_pools_give_tables_of_their_nodes_and_of_the_work_of_the_autoscaler(tmp_path: Path) -> None:
+    out = simulated(tmp_path, *with_pools(tmp_path), nodes=NODES.partition("n1")[0])
+    nodes, scaling, costs = (rows(out / f"{name}.jsonl") for name in ("pool_nodes", "scaling", "costs"))
+    first = nodes[0]
+    assert (first["node"], first["pool"], first["price"]) == ("a-1", "a", 0.5)
+    assert (first["created_s"], first["ready_s"]) == (pytest.approx(6, abs=1), pytest.approx(11, abs=1))
+    assert {row["reason"] for row in nodes if row["deleted_s"] is not None} <= {"Empty", "Underutilized"}
+    assert scaling[-1]["launched"] == len(nodes) > 0
+    assert scaling[-1]["removed_nodes"] == sum(row["deleted_s"] is not None for row in nodes) > 0
+    assert scaling[-1]["nodes"] == scaling[-1]["launched"] - scaling[-1]["removed_nodes"]
+    assert costs[-1]["cost_total"] == pytest.approx(sum(row["cost"] for row in nodes), abs=1e-4)
+
+
 def test_the_axis_of_a_filled_cluster_is_the_requested_load(tmp_path: Path) -> None:
     out = simulated(tmp_path, "--fill", "alibabacloud.com/gpu-milli=150%")
     loads = [row["load"] for row in rows(out / "queues.jsonl")]
@@ -76,9 +99,7 @@ def test_a_long_run_has_a_bounded_number_of_samples(tmp_path: Path) -> None:
 
 def test_readers_read_the_tables_directly(tmp_path: Path) -> None:
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    prices = tmp_path / "prices.yaml"
-    prices.write_text("resources: {cpu: 0.5}")
-    out = simulated(tmp_path, "--prices", str(prices))
+    out = simulated(tmp_path, *with_pools(tmp_path))
     for name in COLUMNS:
         lines = pandas.read_json(out / f"{name}.jsonl", lines=True)
         frame = pandas.read_parquet(out / f"{name}.parquet")

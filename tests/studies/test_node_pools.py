@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kschedd import sweep
 from kschedd.cli import main
@@ -12,12 +13,16 @@ from kschedd.studies.plan import planned_runs
 from kschedd.studies.rows import read_rows
 from kschedd.studies.spec import read_spec
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sweeps" / "autoscalers.yaml"
 POOLS = """\
 pools:
 - {name: small, shape: "cpu=4,memory=16Gi", price: 0.2}
 - {name: large, shape: "cpu=16,memory=64Gi", price: 0.7}
 autoscaler: {name: %s}
 """
+WEB = """{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1,
+ selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {
+ terminationGracePeriodSeconds: 0, containers: [{name: a, image: a, resources: {requests: {cpu: "1"}}}]}}}}"""
 WORKLOAD = ["--generate", "30", "--arrival-rate", "0.1", "--lifetime", "20m"]
 
 
@@ -81,6 +86,18 @@ def test_autoscalers_and_fixed_nodes_are_compared_in_one_sweep(tmp_path: Path) -
     assert not rows["fixed"].get("launched")
 
 
+def test_the_example_compares_karpenter_cluster_autoscaler_and_fixed_nodes(tmp_path: Path) -> None:
+    spec = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+    spec["workloads"]["churn"]["generate"], spec["until"], spec["seeds"] = 20, "30m", 1
+    rows = {
+        row["cluster"]: row for row in sweep(spec, tmp_path / "rows", data=EXAMPLE.parent, engine="threading", jobs=1)
+    }
+    assert {row["status"] for row in rows.values()} == {"ok"}, rows
+    assert rows["karpenter"]["launched"] > 0 < rows["cluster-autoscaler"]["launched"]
+    assert rows["fixed"]["cost_total"] == pytest.approx(40 * 0.2 * 0.5, rel=0.01)
+    assert rows["karpenter"]["cost_total"] < rows["fixed"]["cost_total"]
+
+
 def test_pools_are_part_of_the_inputs_of_a_run_only_if_there_are_some(tmp_path: Path) -> None:
     (tmp_path / "pools.yaml").write_text(POOLS % "karpenter")
     hashes = []
@@ -90,7 +107,22 @@ def test_pools_are_part_of_the_inputs_of_a_run_only_if_there_are_some(tmp_path: 
     assert hashes[0] != hashes[1]
 
 
-def test_pools_need_controllers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "pools.yaml").write_text(POOLS % "karpenter")
-    assert main(["simulate", "--pools", str(tmp_path / "pools.yaml"), "--frozen", "--from", str(tmp_path)]) == 2
-    assert "--pools and --frozen exclude each other" in capsys.readouterr().err
+@pytest.mark.parametrize("flag", ["--pools", "--descheduler"])
+def test_controllers_are_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    (tmp_path / "file.yaml").write_text(POOLS % "karpenter")
+    assert main(["simulate", flag, str(tmp_path / "file.yaml"), "--frozen", "--from", str(tmp_path)]) == 2
+    assert f"{flag} and --frozen exclude each other" in capsys.readouterr().err
+
+
+def test_a_descheduler_runs_together_with_an_autoscaler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "policy.yaml").write_text(
+        "{apiVersion: descheduler/v1alpha2, kind: DeschedulerPolicy, profiles: [{name: p, pluginConfig: ["
+        "{name: PodLifeTime, args: {maxPodLifeTimeSeconds: 600}}], plugins: {deschedule: {enabled: [PodLifeTime]}}}]}"
+    )
+    (tmp_path / "web.yaml").write_text(WEB)
+    given = ["-f", str(tmp_path / "web.yaml"), "--descheduler", str(tmp_path / "policy.yaml"), "--out", str(tmp_path)]
+    simulated(tmp_path, capsys, "karpenter, scaleDown: false", *given, "--until", "30m")
+    pods = [json.loads(line) for line in (tmp_path / "pods.jsonl").read_text().splitlines()]
+    evicted = [pod for pod in pods if pod["pod"].startswith("default/web-") and pod["disruption"]]
+    assert {pod["disruption"] for pod in evicted} == {"EvictionByEvictionAPI"}
+    assert len(evicted) == 2, "each of the pods lives for 10 minutes, and the policy runs every 5 minutes"

@@ -57,6 +57,25 @@ def test_the_same_tables_give_the_same_picture(run: Path, tmp_path: Path) -> Non
     assert {"running", "unschedulable"} <= texts(tmp_path / "a.svg")
 
 
+def test_costs_and_numbers_of_nodes_are_drawn_over_time(run: Path, tmp_path: Path) -> None:
+    cost = {"load": None, "cost_hour_used": 0.0}
+    lines(run / "costs.jsonl", [{**cost, "time_s": t, "cost_hour": t / 2} for t in range(4)])
+    lines(
+        run / "scaling.jsonl", [{"load": None, "time_s": t, "nodes": t, "starting": 1, "leaving": 0} for t in range(4)]
+    )
+    assert main(["plot", str(run), "-o", str(tmp_path / "x.svg"), "--kind", "costs", "--kind", "scaling"]) == 0
+    found = texts(tmp_path / "x.svg")
+    assert {"price per hour", "cost_hour", "nodes", "starting"} <= found
+    assert not {"cost_hour_used", "leaving"} & found, "columns that are always 0 have no line"
+
+
+def test_a_table_that_a_run_did_not_write_is_named_with_its_flag(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plot", str(run), "-o", str(tmp_path / "x.svg"), "--kind", "scaling"]) == 2
+    assert "has no table scaling, which `kschedd simulate --out` writes with --pools" in capsys.readouterr().err
+
+
 def test_two_runs_are_compared(run: Path, tmp_path: Path) -> None:
     run.rename(tmp_path / "first")
     lines(tmp_path / "second/usage.jsonl", [{"resource": "cpu", "load": 0.5, "time_s": 1, "used": 0.5}])

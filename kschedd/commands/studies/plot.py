@@ -8,7 +8,7 @@ from kschedd.errors import KscheddError
 from kschedd.verbs.command_line.parsing import path_value
 
 INVALID: Final = 2
-_KINDS: Final = ("usage", "fragmentation", "waits", "queues", "metrics", "pareto", "heatmap")
+_KINDS: Final = ("usage", "fragmentation", "waits", "queues", "costs", "scaling", "metrics", "pareto", "heatmap")
 
 
 def add_parser(subparsers: Any) -> None:

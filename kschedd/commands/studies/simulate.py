@@ -48,7 +48,9 @@ from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 
 if TYPE_CHECKING:
     from kschedd.controllers.running.controller import Controller
+    from kschedd.controllers.scaling.node_pools import NodePools
     from kschedd.dumps.loading import Prepared
+    from kschedd.simulation.results.prices import NodePrices
     from kschedd.simulation.results.tables import RunTables
 
 PENDING: Final = 1
@@ -145,6 +147,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="node pools (docs/POOLS.md): nodes are launched and removed as Karpenter or Cluster Autoscaler would; may "
         "be repeated",
     )
+    given.add_argument(
+        "--descheduler",
+        type=path_text,
+        metavar="FILE",
+        help="a DeschedulerPolicy (docs/POOLS.md), which runs every 5 minutes",
+    )
     add_scheduler_flags(given)
     given.add_argument(
         "--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="a Python file with plugins"
@@ -182,8 +190,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=path_value,
         metavar="DIR",
-        help="write tables of attempts, pods, nodes, usage and queues as JSON Lines, and as Parquet if pyarrow is "
-        "installed",
+        help="write tables of attempts, pods, nodes, usage, queues and costs as JSON Lines, and as Parquet if pyarrow "
+        "is installed (docs/DATA.md)",
     )
     out.add_argument(
         "--prices",
@@ -222,6 +230,7 @@ def main(options: argparse.Namespace) -> int:
 _NOT_WITH_SCENARIOS: Final = {
     "filename": "-f",
     "pools": "--pools",
+    "descheduler": "--descheduler",
     "origin": "--from",
     "nodes": "--nodes",
     "pods": "--pods",
@@ -282,10 +291,11 @@ def _simulate(options: argparse.Namespace) -> int:
                 "no input: give a dump with --from, manifests with -f, a trace with --nodes and --pods, or --generate "
                 "and --generate-nodes"
             )
-    if options.prices is not None and options.out is None:
-        raise SimulateUsageError("--prices requires --out")
-    if options.pools and options.frozen:
-        raise SimulateUsageError("--pools and --frozen exclude each other: the autoscaler is a controller")
+    if options.prices is not None and options.out is None and not options.pools:
+        raise SimulateUsageError("--prices requires --out or --pools")
+    for flag in ("pools", "descheduler"):
+        if getattr(options, flag) and options.frozen:
+            raise SimulateUsageError(f"--{flag} and --frozen exclude each other: --frozen runs no controllers")
     if options.frozen and not options.origin:
         raise SimulateUsageError("--frozen requires --from")
     registry, config = read_config(options)
@@ -413,7 +423,8 @@ def _run(
     observed: Observed,
 ) -> Summary:
     # Pod traces create and delete their pods themselves; other objects need controllers.
-    controlled = manifests.manifests or dump is not None or isinstance(arrivals, ObjectTrace) or options.pools
+    controlled = manifests.manifests or dump is not None or isinstance(arrivals, ObjectTrace)
+    controlled = controlled or options.pools or options.descheduler
     controllers = _controllers(options) if controlled and not options.frozen else ()
     simulation = Simulation(
         config,
@@ -425,8 +436,10 @@ def _run(
         start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),
     )
     observed.begin(simulation)
-    scaling = _scaling(simulation, controllers) if options.pools else None
-    with _tables(options, simulation) as tables:
+    pools = _node_pools(controllers) if options.pools else None
+    prices = _prices(options, pools)
+    with _tables(options, simulation, prices, pools) as tables:
+        scaling = None if pools is None else _scaling(simulation, tables, prices, pools)
         progress = _Progress(simulation) if sys.stderr.isatty() else None
         began = time.perf_counter()
         if dump is not None:
@@ -452,33 +465,62 @@ def _run(
     return summary
 
 
-def _tables(options: argparse.Namespace, simulation: Simulation) -> "AbstractContextManager[RunTables | None]":
+def _tables(
+    options: argparse.Namespace, simulation: Simulation, prices: "NodePrices | None", pools: "NodePools | None"
+) -> "AbstractContextManager[RunTables | None]":
     if options.out is None:
         return nullcontext()
-    from kschedd.simulation.results.prices import read_prices
     from kschedd.simulation.results.tables import RunTables  # most runs write none
 
     resource = "" if options.fill is None else Fill.parse(options.fill).resource
-    return RunTables(options.out, simulation, resource, None if options.prices is None else read_prices(options.prices))
+    return RunTables(options.out, simulation, resource, prices, pools)
+
+
+def _node_pools(controllers: "Sequence[Controller]") -> "NodePools":
+    from kschedd.simulation.results.scaling import pools_of
+
+    found = pools_of(controllers)
+    assert found is not None, "there are node pools"
+    return found
+
+
+def _scaling(
+    simulation: Simulation, tables: "RunTables | None", prices: "NodePrices | None", pools: "NodePools"
+) -> "Callable[[], PoolSummary]":
+    """Observe the run, with the measures of its tables if it writes some; return a function for the results."""
+    from kschedd.simulation.results.measures import RunMeasures
+    from kschedd.simulation.results.scaling import pool_summary
+
+    measures = RunMeasures(simulation, prices=prices, pools=pools) if tables is None else tables.measures
+    return lambda: pool_summary(pools, measures)
+
+
+def _prices(options: argparse.Namespace, pools: "NodePools | None") -> "NodePrices | None":
+    """Return the prices of --prices and of the node pools; None without both."""
+    if options.prices is None and pools is None:
+        return None
+    from kschedd.simulation.results.prices import PoolPrices, read_prices
+
+    stated = None if options.prices is None else read_prices(options.prices)
+    return stated if pools is None else PoolPrices(pools.pools, stated)
 
 
 def _controllers(options: argparse.Namespace) -> "Sequence[Controller]":
     from kschedd.controllers.embedded import embedded_controllers
     from kschedd.controllers.options import controller_options, read_option
 
-    if not options.pools:
+    chosen = {}
+    if options.pools:
+        chosen["pools"] = read_option("pools", ",".join(options.pools))
+    if options.descheduler:
+        chosen["descheduler"] = read_option("descheduler", options.descheduler)
+    if not chosen:
         return embedded_controllers()
     from kschedd.scheduling.trial_cluster import TrialCluster
 
-    chosen = controller_options({"pools": read_option("pools", ",".join(options.pools))})
-    return embedded_controllers(options=chosen, trials=TrialCluster.in_steps, seed=options.seed or 0)
-
-
-def _scaling(simulation: Simulation, controllers: "Sequence[Controller]") -> "Callable[[], PoolSummary]":
-    """Observe the costs of node pools; return a function that returns the results."""
-    from kschedd.simulation.results.scaling import ScalingMeasures
-
-    return ScalingMeasures.of(simulation, controllers).summary
+    return embedded_controllers(
+        options=controller_options(chosen), trials=TrialCluster.in_steps, seed=options.seed or 0
+    )
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:

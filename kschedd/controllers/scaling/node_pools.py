@@ -86,6 +86,16 @@ class NodePools:
         times += [each.forced_at for each in self._leaving.values() if each.forced_at is not None]
         return min(times, default=None)
 
+    @property
+    def starting(self) -> int:
+        """The number of nodes that are being launched."""
+        return len(self._starting)
+
+    @property
+    def leaving(self) -> int:
+        """The number of nodes that are being drained."""
+        return len(self._leaving)
+
     # -- events -------------------------------------------------------------------------------------------------
 
     def concerns(self, event: WatchEvent) -> bool:
@@ -108,7 +118,7 @@ class NodePools:
                 self._removals.forget(new.name)
                 left = self._leaving.pop(new.name, None)
                 if left is not None:
-                    self.totals.remove(left.reason)
+                    self.totals.remove(new.name, left.reason)
                 if self._pending:
                     self._wake_provisioning(now)
             elif event.type == ADDED and self._pending and new.name not in self._starting:

@@ -1,5 +1,7 @@
 """The tables of one run (`kschedd simulate --out DIR`): attempts, pods, nodes, usage, queues; schema: docs/DATA.md.
 
+With prices, there is a table of costs; with node pools, there are also `scaling` and `pool_nodes`.
+
 Attempts and pods are written during the run. Usage and queues are sampled when the cluster is idle. At `MOST_SAMPLES`
 samples, every second sample is dropped and the interval between samples is doubled. The start and the end of the run
 are always sampled.
@@ -15,6 +17,7 @@ from typing import Any, Final
 
 from kschedd.api.nodes import ZONE_LABEL
 from kschedd.api.pods import Pod
+from kschedd.controllers.scaling.node_pools import NodePools
 from kschedd.errors import KscheddError
 from kschedd.queue.entry import Move, QueuedPod, SubQueue
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
@@ -22,10 +25,13 @@ from kschedd.scheduling.records import Happened
 from kschedd.simulation.engine import LoggedAttempt
 from kschedd.simulation.results.fragmentation import Fragmentation
 from kschedd.simulation.results.measures import COSTS, PodTimes, RunMeasures, short_names
-from kschedd.simulation.results.prices import Prices
+from kschedd.simulation.results.prices import NodePrices
+from kschedd.simulation.results.scaling import PoolNodes
 from kschedd.simulation.results.table_files import ColumnType, TableFile
 from kschedd.simulation.simulation import Simulation
 from kschedd.store.objects.log import WatchEvent
+
+Row = dict[str, Any]
 
 MOST_SAMPLES: Final = 256
 _MILLI: Final = 1000
@@ -53,7 +59,17 @@ COLUMNS: Final[Mapping[str, Mapping[str, ColumnType]]] = {
         **{"gated": "whole", "in_flight": "whole", "running": "whole", "pending": "whole"},
     },
     "costs": {"time_s": "real", "load": "real", **dict.fromkeys(COSTS, "real")},
+    "scaling": {
+        **{"time_s": "real", "load": "real", "nodes": "whole", "starting": "whole", "leaving": "whole"},
+        **{"launched": "whole", "failed_launches": "whole", "removed_nodes": "whole", "disrupted": "whole"},
+    },
+    "pool_nodes": {
+        **{"node": "text", "pool": "text", "instance_type": "text", "zone": "text", "capacity_type": "text"},
+        **{"price": "real", "created_s": "real", "ready_s": "real", "deleted_s": "real", "reason": "text"},
+        "cost": "real",
+    },
 }
+_SAMPLED: Final = ("queues", "costs", "scaling")  # tables with one row for each sample
 
 
 class RunFolderError(KscheddError):
@@ -73,10 +89,18 @@ class RunTables:
     """Context manager for the tables of a simulation, which are written to a folder.
 
     `resource` is the resource of the column `load`; "" omits the column. `prices` are the prices for the table `costs`;
-    None omits the table. The tables record the simulation from their creation on.
+    None omits the table. With `pools` and prices, the tables of node pools are written too. The tables record the
+    simulation from their creation on.
     """
 
-    def __init__(self, folder: Path, simulation: Simulation, resource: str = "", prices: Prices | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        simulation: Simulation,
+        resource: str = "",
+        prices: NodePrices | None = None,
+        pools: NodePools | None = None,
+    ) -> None:
         self._folder = made_folder(folder)
         self._simulation = simulation
         self._resource = resource
@@ -85,9 +109,11 @@ class RunTables:
         self._attempts = self._table("attempts", {})
         self._pods: TableFile | None = None  # None until the resources are known
         self._others: list[str] = []  # resources with a column of their own
-        self._samples: list[tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]] = []
+        self._samples: list[tuple[list[Row], Mapping[str, Row]]] = []
         self._every, self._idles = 1, 0
-        self.measures = RunMeasures(simulation, on_end=self._write_pod, prices=prices)
+        self.measures = RunMeasures(simulation, on_end=self._write_pod, prices=prices, pools=pools)
+        self._pools = pools
+        self._pool_nodes = None if pools is None or prices is None else PoolNodes(simulation, pools, prices)
         simulation.hear(self._write_attempt)
         simulation.watch(self._count_load)
         simulation.observe(self)
@@ -133,13 +159,13 @@ class RunTables:
         there = 0 if number is None else int(table.allocatable[number].sum())
         return round(self._requested / there, 6) if there else None
 
-    def _sample(self) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]:
+    def _sample(self) -> tuple[list[Row], Mapping[str, Row]]:
         simulation = self._simulation
         table = simulation.machine.cluster.table
         table.make_every_resource()
         when = {"time_s": round(simulation.elapsed, 6), "load": self._load}
         lost = Fragmentation.of(table, self.measures.targets)
-        usage = [
+        usage: list[Row] = [
             {
                 **when,
                 "resource": name,
@@ -163,8 +189,15 @@ class RunTables:
             "running": running,
             "pending": len(self.measures.pods) - running,
         }
-        costs = {**when, **{name: round(value, 6) for name, value in self.measures.costs_now().items()}}
-        return usage, queues, costs
+        sampled: dict[str, Row] = {"queues": queues}
+        if self.measures.costs is not None:
+            rounded = {name: round(value, 6) for name, value in self.measures.costs_now().items()}
+            sampled["costs"] = {**when, **rounded}
+        if self._pools is not None:
+            counts_of_pools = {"starting": self._pools.starting, "leaving": self._pools.leaving}
+            totals = {name: value for name, value in self._pools.totals.values().items() if name in COLUMNS["scaling"]}
+            sampled["scaling"] = {**when, "nodes": table.node_count, **counts_of_pools, **totals}
+        return usage, sampled
 
     # -- pods and the end ---------------------------------------------------------------------------------------
 
@@ -199,15 +232,18 @@ class RunTables:
         if self._pods is None:
             self._table("pods", {})
         self._samples.append(self._sample())
-        usage, queues = self._table("usage", {}), self._table("queues", {})
-        costs = None if self.measures.costs is None else self._table("costs", {})
-        for rows, row, of_costs in self._samples:
+        usage = self._table("usage", {})
+        sampled = {name: self._table(name, {}) for name in _SAMPLED if name in self._samples[-1][1]}
+        for rows, row_of in self._samples:
             for each in rows:
                 usage.append(each)
-            queues.append(row)
-            if costs is not None:
-                costs.append(of_costs)
+            for name, table in sampled.items():
+                table.append(row_of[name])
         self._write_nodes()
+        if self._pool_nodes is not None:
+            pool_nodes = self._table("pool_nodes", {})
+            for row in self._pool_nodes.rows():
+                pool_nodes.append(row)
 
     def _write_nodes(self) -> None:
         table = self._simulation.machine.cluster.table
