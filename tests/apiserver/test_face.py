@@ -405,7 +405,7 @@ async def test_a_version_that_is_not_kept_any_more_is_one_error_event(api: Asker
 def _forget(store: Any) -> None:
     """Remove all events from the log."""
     log = store.log
-    log._first += len(log._events)
+    log._oldest = log.version
     log._events.clear()
 
 
