@@ -7,7 +7,6 @@ from the definitions of custom resources.
 Owns: the catalogue, and the documents generated from it.  Uses: the cluster, through `FaceServices`.
 """
 
-import ipaddress
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -69,7 +68,7 @@ from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpFault, HttpRequest
 from kschedd.http.server import HttpResponse, Peer
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
-from kschedd.store.creating.service_addresses import SERVICE_RANGE
+from kschedd.store.creating.service_addresses import SERVICE_RANGE, networks_of
 from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.errors import Mirrored, NotFound
 from kschedd.threads import in_thread
@@ -124,7 +123,7 @@ class ApiFace:
         self.services = services
         self._access = attrs.evolve(access, account_of=services.tokens.user_of)
         self._version = version
-        self._own_address = str(ipaddress.ip_network(service_range)[1])
+        self._own_address = str(next(iter(networks_of(service_range).values()))[1])
         self._catalogue = Catalogue(built_in())
         self._listed = self._catalogue  # catalogue that discovery lists
         self._documents: dict[str, _Document] = {}

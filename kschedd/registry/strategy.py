@@ -26,7 +26,7 @@ from kschedd.registry.disabled_fields import (
     drop_disabled_device_fields,
     drop_terminating_replicas,
 )
-from kschedd.registry.networking.services import create_service, update_service
+from kschedd.registry.networking.services import update_service
 from kschedd.registry.networking.validation import drop_topology, fill_network_policy
 from kschedd.registry.same import same_in
 
@@ -481,7 +481,7 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
         status=True, created_with_status=True, on_create=_create_node, on_update=_update_node, on_status=_node_status
     ),
     "Namespace": KindStrategy(status=True, on_create=_create_namespace, on_update=_update_namespace),
-    "Service": KindStrategy(status=True, on_create=create_service, on_update=update_service),
+    "Service": KindStrategy(status=True, on_update=update_service),
     "ResourceQuota": _WITH_STATUS,
     "PersistentVolume": KindStrategy(status=True, on_create=_create_volume, on_status=_volume_status),
     "PersistentVolumeClaim": KindStrategy(status=True, on_create=_create_claim, on_update=_claim_sources),

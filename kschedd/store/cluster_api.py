@@ -93,6 +93,9 @@ class ClusterReader(Protocol):
     pod_behavior: PodBehavior | None
     """The default behavior of new pods. None: only their annotations determine their behavior."""
 
+    service_range: str
+    """The networks of cluster IPs, separated by commas."""
+
     def keep_jobs_running(self) -> None:
         """Let the pods of Jobs that are created from now on run until they are deleted."""
 

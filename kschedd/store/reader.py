@@ -32,7 +32,7 @@ from kschedd.store.objects.stored import StoredObjects
 class StoreReader:
     """Read access to the objects.
 
-    `now` is in seconds since the epoch; `service_range` is the network of cluster IPs.
+    `now` is in seconds since the epoch; `service_range` are the networks of cluster IPs, separated by commas.
     """
 
     def __init__(

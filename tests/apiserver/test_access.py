@@ -182,3 +182,15 @@ def test_the_command_line_gives_services_the_addresses_that_the_store_does() -> 
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
     assert parser.parse_args(["run"]).service_cluster_ip_range == SERVICE_RANGE
+
+
+@pytest.mark.parametrize(
+    ("ranges", "why"),
+    [("10.0.0.0/16,10.1.0.0/16", "more than one range of IPv4"), ("10.0.0.0/16,fd00::/127", "too few addresses")],
+)
+def test_the_command_line_rejects_invalid_ranges(ranges: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    with pytest.raises(SystemExit):
+        parser.parse_args(["run", "--service-cluster-ip-range", ranges])
+    assert why in capsys.readouterr().err

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.objects import Object
-from kschedd.store.creating.service_addresses import NODE_PORTS
+from kschedd.store.creating.service_addresses import NODE_PORTS, networks_of
 from kschedd.store.errors import ApiError, Invalid
 from kschedd.store.store import Store
 
@@ -89,3 +89,83 @@ def test_only_load_balancers_have_a_status_of_one(store: Store) -> None:
     reported = store.update({**made.raw, "status": reached}, subresource="status")
     changed = store.update({**reported.raw, "spec": {**reported.spec, "type": "ClusterIP"}})
     assert changed.raw["status"]["loadBalancer"] == {}
+
+
+def stacked(name: str, policy: str, **spec: Any) -> dict[str, Any]:
+    raw = service(name)
+    raw["spec"] |= {"ipFamilyPolicy": policy, **spec}
+    return raw
+
+
+@pytest.fixture
+def dual() -> Store:
+    return Store(now=lambda: 0.0, service_range=f"{NETWORK},fd00:9::/108")
+
+
+@pytest.mark.parametrize("policy", ["PreferDualStack", "RequireDualStack"])
+def test_a_cluster_with_two_ranges_gives_a_service_an_address_of_each_family(dual: Store, policy: str) -> None:
+    spec = dual.create(stacked("s", policy)).spec
+    assert spec["ipFamilies"] == ["IPv4", "IPv6"]
+    assert spec["clusterIPs"] == ["10.9.0.18", "fd00:9::102"]
+    assert spec["clusterIP"] == "10.9.0.18"
+
+
+def test_the_first_range_is_the_default_and_a_service_may_choose_the_order(dual: Store) -> None:
+    assert dual.create(service("plain")).spec["clusterIPs"] == ["10.9.0.18"]
+    assert dual.create(stacked("six", "SingleStack", ipFamilies=["IPv6"])).spec["clusterIPs"] == ["fd00:9::102"]
+    reversed_order = dual.create(stacked("both", "PreferDualStack", ipFamilies=["IPv6"])).spec
+    assert reversed_order["ipFamilies"] == ["IPv6", "IPv4"]
+    assert reversed_order["clusterIPs"] == ["fd00:9::103", "10.9.0.19"]
+    stated = dual.create({**stacked("stated", "RequireDualStack", clusterIP="fd00:9::7", clusterIPs=["fd00:9::7"])})
+    assert stated.spec["ipFamilies"] == ["IPv6", "IPv4"]
+    assert stated.spec["clusterIPs"] == ["fd00:9::7", "10.9.0.20"]
+
+
+def test_a_service_gains_and_releases_its_second_address(dual: Store) -> None:
+    dual.create(service("s"))
+    gained = dual.merge_patch("Service", "default", "s", {"spec": {"ipFamilyPolicy": "RequireDualStack"}})
+    assert gained.spec["clusterIPs"] == ["10.9.0.18", "fd00:9::102"]
+    with pytest.raises(Invalid, match="must be 'SingleStack' to release the secondary IP family"):
+        dual.merge_patch("Service", "default", "s", {"spec": {"ipFamilies": ["IPv4"]}})
+    released = dual.merge_patch("Service", "default", "s", {"spec": {"ipFamilyPolicy": "SingleStack"}})
+    assert (released.spec["clusterIPs"], released.spec["ipFamilies"]) == (["10.9.0.18"], ["IPv4"])
+    assert dual.create(stacked("next", "RequireDualStack")).spec["clusterIPs"][1] == "fd00:9::102"
+
+
+def test_an_address_in_use_or_outside_its_range_is_rejected_for_each_family(dual: Store) -> None:
+    dual.create(stacked("s", "RequireDualStack"))
+    taken = ["10.9.0.5", "fd00:9::102"]
+    with pytest.raises(Invalid, match="failed to allocate IP fd00:9::102: provided IP is already allocated"):
+        dual.create(stacked("t", "RequireDualStack", clusterIP=taken[0], clusterIPs=taken))
+    outside = ["10.9.0.5", "fd00:8::1"]
+    with pytest.raises(Invalid, match="The range of valid IPs is fd00:9::/108"):
+        dual.create(stacked("t", "RequireDualStack", clusterIP=outside[0], clusterIPs=outside))
+
+
+def test_a_service_that_prefers_two_families_changes_only_when_its_fields_change(store: Store, dual: Store) -> None:
+    made = store.create(stacked("s", "PreferDualStack"))
+    assert made.spec["clusterIPs"] == ["10.9.0.18"]
+    store.service_range = dual.service_range  # the daemon is restarted with two ranges
+    labelled = store.merge_patch("Service", "default", "s", {"metadata": {"labels": {"a": "b"}}})
+    assert labelled.spec["clusterIPs"] == ["10.9.0.18"]
+    required = store.merge_patch("Service", "default", "s", {"spec": {"ipFamilyPolicy": "RequireDualStack"}})
+    assert required.spec["clusterIPs"] == ["10.9.0.18", "fd00:9::102"]
+
+
+def test_a_cluster_with_one_range_rejects_other_families(store: Store) -> None:
+    with pytest.raises(Invalid, match="this cluster is not configured for dual-stack services"):
+        store.create(stacked("s", "RequireDualStack"))
+    with pytest.raises(Invalid, match=r"spec.ipFamilies\[0\]: Invalid value: \"IPv6\": not configured on this cluster"):
+        store.create(stacked("s", "SingleStack", ipFamilies=["IPv6"]))
+    with pytest.raises(Invalid, match="IPv6 is not configured on this cluster"):
+        store.create(service("s", address="fd00:9::7"))
+
+
+def test_a_headless_service_without_a_selector_has_any_families(store: Store) -> None:
+    assert store.create(service("h", address="None")).spec["ipFamilies"] == ["IPv4", "IPv6"]
+
+
+def test_ranges_are_of_different_families() -> None:
+    assert list(networks_of("fd00::/108,10.0.0.0/16")) == ["IPv6", "IPv4"]
+    with pytest.raises(ValueError, match="more than one range of IPv4 addresses"):
+        networks_of("10.0.0.0/16,10.1.0.0/16")

@@ -141,10 +141,11 @@ def _add_http_flags(parser: Any) -> None:
 def _add_cluster_flags(parser: Any) -> None:
     parser.add_argument(
         "--service-cluster-ip-range",
-        type=_network,
+        type=_networks,
         default="10.0.0.0/16",
-        metavar="NETWORK",
-        help="range of cluster IPs, like kube-apiserver's flag (default 10.0.0.0/16)",
+        metavar="NETWORK,...",
+        help="range of cluster IPs, like kube-apiserver's flag (default 10.0.0.0/16); with a range of each IP family, "
+        "as 10.0.0.0/16,fd00::/108, pods and new nodes have addresses of both families",
     )
     parser.add_argument(
         "--without",
@@ -369,15 +370,15 @@ def _time(text: str) -> tuple[float, float | None]:
         raise argparse.ArgumentTypeError(f"{text!r}: {wrong}") from wrong
 
 
-def _network(text: str) -> str:
-    """Check that the text is a network with enough addresses. Raises ArgumentTypeError."""
-    import ipaddress
+def _networks(text: str) -> str:
+    """Check that the text is one network, or one of each IP family, with enough addresses. Raises ArgumentTypeError."""
+    from kschedd.store.creating.service_addresses import networks_of
 
     try:
-        network = ipaddress.ip_network(text)
+        networks = networks_of(text)
     except ValueError as wrong:
         raise argparse.ArgumentTypeError(f"{text!r}: {wrong}") from None
-    if network.num_addresses < 8:
+    if any(network.num_addresses < 8 for network in networks.values()):
         raise argparse.ArgumentTypeError(f"{text!r}: the network has too few addresses")
     return text
 

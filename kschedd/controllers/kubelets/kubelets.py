@@ -39,7 +39,7 @@ from kschedd.controllers.kubelets.configuration import UnconfiguredPods, environ
 from kschedd.controllers.kubelets.eviction_managers import EvictionManagers
 from kschedd.controllers.kubelets.expansion import expansion_by_running_pod, expansions_of
 from kschedd.controllers.kubelets.images import ImageSizes, with_images
-from kschedd.controllers.kubelets.node_info import internal_ip, reported
+from kschedd.controllers.kubelets.node_info import internal_ips, reported
 from kschedd.controllers.kubelets.pod_run import EVICTED, PREEMPTED_MESSAGE, PREEMPTING, PodRun, Stop, ended_by_kubelet
 from kschedd.controllers.kubelets.pod_status import refused_status, running_status, status_of_run
 from kschedd.controllers.kubelets.preemption import NoVictimsError, victims
@@ -54,6 +54,7 @@ from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.storage.expansion import waits_for_node
+from kschedd.store.creating.service_addresses import networks_of
 from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Delete, Patch, Write, status_of
@@ -144,12 +145,12 @@ class Kubelets(InSteps):
                     pods[key] = None
             elif isinstance(new, Node):
                 if event.type == DELETED:
-                    self._addresses.discard(internal_ip(new))
+                    self._addresses.difference_update(internal_ips(new))
                     self._images.forget(new.name)
                     self._evictions.forget(new.name)
                     self._deferred.pop(new.name, None)
                     continue
-                self._addresses.add(internal_ip(new))
+                self._addresses.update(internal_ips(new))
                 self._images.note(event.old if isinstance(event.old, Node) else None, new)
                 self._evictions.node_changed(new)
                 served = event.old is not None and _serves(event.old)
@@ -180,7 +181,7 @@ class Kubelets(InSteps):
             return []
         if not self._version or condition(node.status, "Ready") is not None:
             return registration(node, now)
-        more = reported(node, self._version, self._addresses)
+        more = reported(node, self._version, networks_of(view.service_range), self._addresses)
         self._addresses.update(each["address"] for each in more.get("addresses") or ())
         return registration(node, now, more)
 

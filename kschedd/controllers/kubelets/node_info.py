@@ -1,37 +1,42 @@
 """The system information and the addresses that a kubelet reports when it registers its node.
 
-The machine is simulated: its identifiers are computed from the node's UID, and its address is the first free address of
-172.16.0.0/12 after a position that is computed from the UID. Source: Kubernetes v1.37,
-pkg/kubelet/nodestatus/setters.go, api/core/v1/types.go (NodeSystemInfo).
+The machine is simulated: its identifiers are computed from the node's UID, and its addresses are the first free
+addresses of 172.16.0.0/12 and fd00:172:16::/108 after a position that is computed from the UID. Source: Kubernetes
+v1.37, pkg/kubelet/nodestatus/setters.go, api/core/v1/types.go (NodeSystemInfo), pkg/util/node/node.go
+(GetNodeHostIPs).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import blake2b
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final
 
 from kschedd.api.nodes import Node
 from kschedd.controllers.kubelets.node_labels import ARCH, OS
 
-_HOSTS: Final = 1 << 20  # addresses of the network
-_FIRST: Final = (172 << 24) + (16 << 16)
+_HOSTS: Final = 1 << 20  # addresses of each network
+_FIRST: Final = {"IPv4": IPv4Address("172.16.0.0"), "IPv6": IPv6Address("fd00:172:16::")}
 _KUBELET_PORT: Final = 10250
 
 
-def internal_ip(node: Node) -> str:
-    """Return the node's InternalIP, or "" if it has none."""
+def internal_ips(node: Node) -> Sequence[str]:
+    """Return the node's first InternalIP of each IP family, in the order of the node's addresses."""
     listed = node.status.get("addresses") or ()
-    return next((each.get("address") or "" for each in listed if each.get("type") == "InternalIP"), "")
+    found = [address for each in listed if each.get("type") == "InternalIP" and (address := each.get("address"))]
+    if len(found) < 2:
+        return found
+    return [found[0], *[address for address in found if (":" in address) != (":" in found[0])][:1]]
 
 
-def reported(node: Node, version: str, taken: Collection[str]) -> dict[str, Any]:
+def reported(node: Node, version: str, families: Iterable[str], taken: Collection[str]) -> dict[str, Any]:
     """Return the status fields that complete those in the node's manifest.
 
-    `version` is the kubelet's. Addresses in `taken` are in use.
+    `version` is the kubelet's, and `families` are the IP families of the cluster. Addresses in `taken` are in use.
     """
     found: dict[str, Any] = {}
     if not node.status.get("addresses"):
         found["addresses"] = [
-            {"type": "InternalIP", "address": _free_address(node.uid, taken)},
+            *({"type": "InternalIP", "address": _free_address(node.uid, each, taken)} for each in families),
             {"type": "Hostname", "address": node.name},
         ]
     stated = {field: text for field, text in (node.status.get("nodeInfo") or {}).items() if text}
@@ -41,12 +46,11 @@ def reported(node: Node, version: str, taken: Collection[str]) -> dict[str, Any]
     return found
 
 
-def _free_address(uid: str, taken: Collection[str]) -> str:
+def _free_address(uid: str, family: str, taken: Collection[str]) -> str:
     start = int.from_bytes(blake2b(uid.encode(), digest_size=8).digest())
     for step in range(_HOSTS):
         host = (start + step) % _HOSTS
-        number = _FIRST + host
-        address = ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
+        address = str(_FIRST[family] + host)
         if host & 255 not in (0, 255) and address not in taken:
             return address
     raise AssertionError("a cluster is expected to have fewer nodes than the network has addresses")

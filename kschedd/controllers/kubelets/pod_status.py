@@ -10,6 +10,7 @@ Source: Kubernetes v1.34, pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_po
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from ipaddress import IPv6Address
 from typing import Any, Final
 
 from kschedd.api.conditions import condition, with_condition
@@ -19,11 +20,12 @@ from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.text.times import stamp
 from kschedd.controllers.kubelets.admission import Refusal
-from kschedd.controllers.kubelets.node_info import internal_ip
+from kschedd.controllers.kubelets.node_info import internal_ips
 from kschedd.controllers.kubelets.pod_run import BY_KUBELET, DISRUPTION_TARGET, PodRun
 from kschedd.controllers.kubelets.resizing import PENDING, report_of, stated
 
 _HEX: Final = re.compile("[0-9a-f]{6}")
+_PODS_IPV6: Final = IPv6Address("fd00:10::")
 _RUNNING: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 
@@ -69,24 +71,33 @@ def _generation(pod: Pod) -> int:
 
 
 def _addresses(pod: Pod, node: Node) -> dict[str, Any]:
-    host_ip = internal_ip(node)
-    number = int(pod.uid[:6], 16) if _HEX.fullmatch(pod.uid[:6]) else 0
-    own_ip = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
-    ip = host_ip if pod.pod_spec.raw.get("hostNetwork") else own_ip
+    """Return the pod's addresses: one of each IP family of its node, or an IPv4 address if the node has none."""
+    host_ips = internal_ips(node)
     status: dict[str, Any] = {}
-    if host_ip:
-        status["hostIP"] = host_ip
-        status["hostIPs"] = _as_list(host_ip)
-    if ip:
-        status["podIP"] = ip
-        status["podIPs"] = [{"ip": ip}]
+    if host_ips:
+        status["hostIP"] = host_ips[0]
+        status["hostIPs"] = _as_list(*host_ips)
+    if pod.pod_spec.raw.get("hostNetwork"):
+        ips = host_ips
+    else:
+        number = int(pod.uid[:6], 16) if _HEX.fullmatch(pod.uid[:6]) else 0
+        ips = [_own_ip(number, ":" in each) for each in host_ips or ("",)]
+    if ips:
+        status["podIP"] = ips[0]
+        status["podIPs"] = [{"ip": ip} for ip in ips]
     return status
 
 
+def _own_ip(number: int, ipv6: bool) -> str:
+    if ipv6:
+        return str(_PODS_IPV6 + number)
+    return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+
+
 @lru_cache(256)
-def _as_list(ip: str) -> list[Raw]:
+def _as_list(*ips: str) -> list[Raw]:
     """Return the hostIPs shared by all pods of a node."""
-    return [{"ip": ip}]
+    return [{"ip": ip} for ip in ips]
 
 
 def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:

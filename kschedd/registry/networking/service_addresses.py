@@ -1,13 +1,14 @@
 """Addresses of Services: the fields ipFamilyPolicy, ipFamilies, clusterIP and clusterIPs, which depend on each other.
 
-The cluster has one range of IPv4 addresses. A Service that prefers two IP families gets one; a Service that requires
-two is rejected. A headless Service without a selector may have any IP families.
+The ranges of kube-apiserver's --service-cluster-ip-range determine the IP families of the cluster. If the cluster has
+one family, a Service that prefers two gets one, and a Service that requires two is rejected. A headless Service without
+a selector may have any IP families.
 
 Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go (initIPFamilyFields) and
 pkg/apis/core/validation/validation.go (ValidateServiceClusterIPsRelatedFields, validateUpgradeDowngrade*).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.schemas.fields import FieldError, duplicate, invalid, required, unsupported
@@ -32,72 +33,84 @@ def needs_cluster_ip(spec: Old) -> bool:
     return spec.get("type") in ("ClusterIP", "NodePort", "LoadBalancer")
 
 
-def init_families(spec: Raw, before: Old | None) -> None:
+def init_families(spec: Raw, before: Old | None, configured: Sequence[str]) -> list[FieldError]:
+    """Set the IP family fields of a Service; return the errors of its fields and of its requirements.
+
+    `configured` are the IP families of the cluster, the default family first.
+    """
     if spec.get("type") == EXTERNAL_NAME:
-        return
+        return []
     if before is not None and needs_cluster_ip(before):
         for field in ("ipFamilyPolicy", "ipFamilies"):
             if field not in spec and field in before:
                 spec[field] = before[field]
+    if prefers_as_before(spec, before):
+        return validate_addresses(spec)
     any_family = headless(spec) and not spec.get("selector")
-    spec.setdefault("ipFamilyPolicy", "RequireDualStack" if any_family else "SingleStack")
-    if validate_addresses(spec):
-        return
-    single = spec["ipFamilyPolicy"] == "SingleStack"
-    families = list(spec.get("ipFamilies") or ())
-    if single and before is not None and families == list(before.get("ipFamilies") or ()):
-        families = families[:1]
-    stated = [ip for ip in spec.get("clusterIPs") or () if ip != "None"]
-    for index, ip in enumerate(stated):
-        if index >= len(families) and _family(ip) == "IPv4":
-            families.append("IPv4")
-    if not families and not stated:
-        families = ["IPv4"]
-    reduced = before is not None and 0 < len(families) < len(before.get("ipFamilies") or ())
-    if any_family and not single and not reduced and len(families) < 2:
-        families.append(next(family for family in _FAMILIES if family not in families))
-    if families:
-        spec["ipFamilies"] = families
-
-
-def _family(address: str) -> str:
-    return "IPv6" if ":" in address else "IPv4"
-
-
-def stack_faults(spec: Old, before: Old | None = None) -> list[FieldError]:
-    """Return errors for requirements that a cluster with one IP family cannot meet.
-
-    The Service must be valid otherwise, and its IP families must be set.
-    """
-    if spec.get("type") == EXTERNAL_NAME:
-        return []
-    faults: Faults = []
-    policy, families, addresses = (spec.get(field) for field in ("ipFamilyPolicy", "ipFamilies", "clusterIPs"))
-    several = {"cluster IPs": addresses or (), "IP families": families or ()}
-    if policy != "SingleStack" and before is not None:
+    policy = spec.setdefault("ipFamilyPolicy", "RequireDualStack" if any_family else "SingleStack")
+    if faults := validate_addresses(spec):
+        return faults
+    if before is not None and policy == "SingleStack":
+        for field in ("clusterIPs", "ipFamilies"):
+            if len(listed := list(spec.get(field) or ())) > 1 and listed == list(before.get(field) or ()):
+                spec[field] = listed[:1]
+    elif before is not None:
         for field, word in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
             if 0 < len(spec.get(field) or ()) < len(before.get(field) or ()):
                 why = f"must be 'SingleStack' to release the secondary {word}"
                 faults.append(invalid("spec.ipFamilyPolicy", policy, why))
-    for what, given in several.items() if policy == "SingleStack" else ():
+    families, addresses = list(spec.get("ipFamilies") or ()), list(spec.get("clusterIPs") or ())
+    for what, given in (("cluster IPs", addresses), ("IP families", families)) if policy == "SingleStack" else ():
         if len(given) == 2:
             why = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
             faults.append(invalid("spec.ipFamilyPolicy", policy, why))
-    for index, address in enumerate(addresses or ()):
-        if address != "None" and index >= len(families or ()):
-            why = f"{_family(address)} is not configured on this cluster"
-            faults.append(invalid(f"spec.clusterIPs[{index}]", list(addresses or ()), why))
-    if faults or (headless(spec) and not spec.get("selector")):
-        return faults
-    if policy == "RequireDualStack":
+    for index, address in enumerate(addresses if not headless(spec) else ()):
+        if index >= len(families):
+            if (family := _family(address)) in configured:
+                families.append(family)
+            else:
+                faults.append(
+                    invalid(f"spec.clusterIPs[{index}]", addresses, f"{family} is not configured on this cluster")
+                )
+    if not faults:
+        families = families or [configured[0]]
+        if not any_family:
+            faults = _stack_faults(policy, families, configured)
+        if not faults and policy != "SingleStack" and len(families) == 1 and (any_family or len(configured) == 2):
+            families.append(next(family for family in _FAMILIES if family not in families))
+    if families:
+        spec["ipFamilies"] = families
+    return faults
+
+
+def _stack_faults(policy: str, families: Sequence[str], configured: Sequence[str]) -> Faults:
+    """Return errors for required IP families that the cluster does not have."""
+    faults: Faults = []
+    if policy == "RequireDualStack" and len(configured) < 2:
         why = "this cluster is not configured for dual-stack services"
         faults.append(invalid("spec.ipFamilyPolicy", policy, why))
     faults += [
         invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
-        for index, family in enumerate(families or ())
-        if family != "IPv4"
+        for index, family in enumerate(families)
+        if family not in configured
     ]
     return faults
+
+
+def prefers_as_before(spec: Old, before: Old | None) -> bool:
+    """Return whether an update keeps a Service that prefers two IP families as it is.
+
+    The IP families of such a Service do not change only because those of the cluster have changed.
+    """
+    if before is None or spec.get("type") != before.get("type"):
+        return False
+    if any(each.get("ipFamilyPolicy") != "PreferDualStack" for each in (spec, before)):
+        return False
+    return all(list(spec.get(field) or ()) == list(before.get(field) or ()) for field in ("clusterIPs", "ipFamilies"))
+
+
+def _family(address: str) -> str:
+    return "IPv6" if ":" in address else "IPv4"
 
 
 def validate_addresses(spec: Old) -> Faults:

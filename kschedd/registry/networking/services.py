@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.schemas.schema import type_named
-from kschedd.registry.networking.service_addresses import init_families, needs_cluster_ip
+from kschedd.registry.networking.service_addresses import needs_cluster_ip
 from kschedd.registry.same import same_in
 
 Raw = dict[str, Any]
@@ -71,18 +71,11 @@ def needs_health_check_port(spec: Old) -> bool:
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
-def create_service(new: Raw, at: str) -> None:
-    spec = dict(new["spec"])
-    init_families(spec, None)
-    new["spec"] = spec
-
-
 def update_service(new: Raw, old: Old) -> None:
     spec, before = dict(new["spec"]), old.get("spec") or {}
     _normalize_addresses(spec, before)
     _patch_allocated(spec, before)
     _drop_type_dependent(spec, before)
-    init_families(spec, before)
     new["spec"] = spec
     status = new.get("status") or {}
     if spec.get("type") != "LoadBalancer" and status.get("loadBalancer"):

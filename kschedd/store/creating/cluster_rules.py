@@ -15,8 +15,8 @@ from kschedd.api.text.times import stamp
 from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import admin_faults, admin_status_faults, selector_faults
 from kschedd.managed_fields.field_manager import FieldWrite
-from kschedd.registry.networking.service_addresses import stack_faults, validate_addresses
-from kschedd.store.creating.service_addresses import allocate
+from kschedd.registry.networking.service_addresses import init_families
+from kschedd.store.creating.service_addresses import allocate, networks_of
 from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.custom_resources.definition_names import with_accepted_names
 from kschedd.store.errors import Invalid, TooLarge
@@ -58,17 +58,26 @@ def _namespace_labels(cluster: StoreReader, raw: Raw) -> Mapping[str, str]:
     return {} if namespace is None else namespace.labels
 
 
-def with_addresses(cluster: StoreReader, service: dict[str, Any], old: Object | None, dry_run: bool) -> dict[str, Any]:
-    """Return a Service with a cluster IP and node ports. Raises Invalid if a requested value is not available.
+def with_addresses(
+    cluster: StoreReader, service: Raw, old: Object | None, dry_run: bool, *, restore: bool
+) -> dict[str, Any]:
+    """Return a Service with IP families, cluster IPs and node ports.
 
-    A Service with invalid ports or addresses gets no allocation and is rejected.
+    Raises Invalid if a requested value is not available.
+
+    A Service with invalid ports or addresses gets no allocation and is rejected. With `restore`, the Service is from
+    another cluster, and keeps its addresses and ports.
     """
-    spec = service["spec"]
-    faults = validate_addresses(spec) or stack_faults(spec, None if old is None else old.spec)
+    spec, before = dict(service["spec"]), None if old is None else old.spec
+    service = {**service, "spec": spec}
+    networks = networks_of(cluster.service_range)
+    faults = init_families(spec, before, list(networks))
+    if restore:
+        return service
     if faults:
         raise Invalid("Service", service["metadata"].get("name") or "", tuple(faults))
     others = [obj for space in cluster.present("Service") for obj in space if old is None or obj.uid != old.uid]
-    return allocate(service, others, cluster.service_range, dry_run)
+    return allocate(service, before, others, networks, dry_run)
 
 
 def with_names(cluster: StoreReader, definition: Raw) -> dict[str, Any]:

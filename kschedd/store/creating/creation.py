@@ -189,8 +189,8 @@ class Creation:
             if kind == "Job":
                 self._born(kind, meta, restore)
             prepared["metadata"] = meta
-            if kind == "Service" and not restore:
-                return with_addresses(cluster, prepared, None, dry_run)
+            if kind == "Service":
+                return with_addresses(cluster, prepared, None, dry_run, restore=restore)
             if kind == "Job":
                 return with_selector(prepared)
             return with_names(cluster, prepared) if kind == custom.DEFINITION else prepared

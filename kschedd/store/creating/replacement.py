@@ -196,7 +196,7 @@ class Replacement:
             prepared = prepare_update(old.kind, new, before, stamp(cluster.now), cluster.features)
             if old.kind == custom.DEFINITION:
                 return with_names(cluster, prepared)
-            return with_addresses(cluster, prepared, old, dry_run) if old.kind == "Service" else prepared
+            return with_addresses(cluster, prepared, old, dry_run, restore=False) if old.kind == "Service" else prepared
 
         def check(new: Raw) -> list[FieldError]:
             found = updates.update_faults(old, before, new, subresource, cluster.features)

@@ -20,23 +20,43 @@ from kschedd.registry.networking.services import has_node_ports, needs_health_ch
 from kschedd.store.errors import Invalid, RangeFull
 
 Raw = dict[str, Any]
+Old = Mapping[str, Any]
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 SERVICE_RANGE: Final = "10.0.0.0/16"  # kube-apiserver uses the first 256 addresses by default
 NODE_PORTS: Final = range(30_000, 32_768)
 _LEAST_RESERVED: Final = 16
 
 
-def allocate(service: Raw, others: Iterable[Object], network: str, dry_run: bool) -> Raw:
-    """Return the Service with all missing addresses and ports allocated; `others` are all other Services.
+@lru_cache
+def networks_of(ranges: str) -> Mapping[str, Network]:
+    """Return the networks of cluster IPs by IP family, the default family first; `ranges` are separated by commas.
 
-    Raises Invalid for a value that is in use or outside the range. In a dry run, kube-apiserver does not check the
-    ports that the Service specifies.
+    Raises ValueError if the text is not a list of at most two networks of different families.
+    """
+    networks: dict[str, Network] = {}
+    for text in ranges.split(","):
+        network = ipaddress.ip_network(text)
+        family = f"IPv{network.version}"
+        if family in networks:
+            raise ValueError(f"more than one range of {family} addresses")
+        networks[family] = network
+    return networks
+
+
+def allocate(
+    service: Raw, before: Old | None, others: Iterable[Object], networks: Mapping[str, Network], dry_run: bool
+) -> Raw:
+    """Return the Service with all missing addresses and ports allocated.
+
+    `before` is the spec of an updated Service, and `others` are all other Services. Raises Invalid for a value that is
+    in use or outside the range. In a dry run, kube-apiserver does not check the ports that the Service specifies.
     """
     spec = dict(service["spec"])
     name = service["metadata"].get("name") or ""
     specs = [other.spec for other in others]
     if needs_cluster_ip(spec) and not headless(spec):
-        _allocate_address(name, spec, specs, ipaddress.ip_network(network), dry_run)
+        _allocate_addresses(name, spec, before or {}, specs, networks, dry_run)
     if has_node_ports(spec):
         _allocate_ports(name, spec, specs, dry_run)
     if needs_health_check_port(spec) and not spec.get("healthCheckNodePort"):
@@ -45,29 +65,40 @@ def allocate(service: Raw, others: Iterable[Object], network: str, dry_run: bool
     return {**service, "spec": spec}
 
 
-def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], network: Any, dry_run: bool) -> None:
+def _allocate_addresses(
+    name: str, spec: Raw, before: Old, specs: list[Old], networks: Mapping[str, Network], dry_run: bool
+) -> None:
+    """Allocate one address for each IP family. Addresses that the Service had before are not checked again."""
     used = {address for other in specs for address in other.get("clusterIPs") or ()}
-    if given := spec.get("clusterIPs"):
+    families = spec["ipFamilies"]
+    addresses = list(spec.get("clusterIPs") or ())
+    addresses += [""] * (len(families) - len(addresses))
+    kept = before.get("clusterIPs") or ()
+    for index, (family, given) in enumerate(zip(families, addresses, strict=True)):
+        if given and given in kept:
+            continue
+        network = networks[family]
+        if not given:
+            addresses[index] = str(network[0]) if dry_run else _free_address(used, network)
+            continue
         why = ""
-        if given[0] in used:
+        if given in used:
             why = "provided IP is already allocated"
-        elif ipaddress.ip_address(given[0]) not in network:
+        elif ipaddress.ip_address(given) not in network:
             why = f"provided IP is not in the valid range. The range of valid IPs is {network}"
         if why:
-            path = "spec.clusterIPs"
-            raise Invalid("Service", name, (invalid(path, list(given), f"failed to allocate IP {given[0]}: {why}"),))
-        return
-    if dry_run:  # upstream does not allocate a value
-        spec["clusterIP"], spec["clusterIPs"] = str(network[0]), [str(network[0])]
-        return
+            why = f"failed to allocate IP {given}: {why}"
+            raise Invalid("Service", name, (invalid("spec.clusterIPs", addresses, why),))
+    spec["clusterIP"], spec["clusterIPs"] = addresses[0], addresses
+
+
+def _free_address(used: Iterable[str], network: Network) -> str:
     usable = range(2, network.num_addresses - 1)  # without the addresses of the network, the API server and broadcasts
     numbers = {_number(address) for address in used}  # cached, because creating an address object is slow
     version, first = network.version, int(network.network_address)
     for offset in _dynamic_first(usable, _reserved(network.num_addresses, 16, 256)):
         if (version, first + offset) not in numbers:
-            address = str(network[offset])
-            spec["clusterIP"], spec["clusterIPs"] = address, [address]
-            return
+            return str(network[offset])
     raise RangeFull("serviceIP")
 
 

@@ -70,6 +70,28 @@ def test_a_pod_with_a_node_runs(cluster: SchedulerCache) -> None:
     assert cluster.store.version == version
 
 
+@pytest.mark.parametrize("annotations", [{}, {"kschedd.io/run-seconds": "9"}])
+def test_a_pod_has_an_address_of_each_family_of_its_node(cluster: SchedulerCache, annotations: dict[str, str]) -> None:
+    ips = ("172.16.0.4", "fd00:172:16::4")
+    listed = [{"type": "InternalIP", "address": each} for each in ips]
+    cluster.store.patch_status("Node", "", "node-1", {"addresses": listed})
+    cluster.run(annotations)
+    status = cluster.pod().status
+    assert (status["hostIP"], status["hostIPs"]) == (ips[0], [{"ip": each} for each in ips])
+    first, second = (each["ip"] for each in status["podIPs"])
+    assert first == status["podIP"]
+    assert first.startswith("10.")
+    assert second.startswith("fd00:10::")
+
+
+def test_a_pod_in_the_hosts_network_has_the_hosts_addresses(cluster: SchedulerCache) -> None:
+    ips = [{"ip": "fd00:172:16::4"}, {"ip": "172.16.0.4"}]
+    listed = [{"type": "InternalIP", "address": each["ip"]} for each in ips]
+    cluster.store.patch_status("Node", "", "node-1", {"addresses": listed})
+    cluster.run(hostNetwork=True)
+    assert cluster.pod().status["podIPs"] == cluster.pod().status["hostIPs"] == ips
+
+
 def test_nothing_starts_on_a_node_that_is_not_ready_or_not_there(cluster: SchedulerCache) -> None:
     cluster.store.create(node("down", conditions={"Ready": "False"}))
     for name, node_name in (("one", "down"), ("two", "nowhere")):
