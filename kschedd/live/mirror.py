@@ -66,7 +66,8 @@ _STEADY_S: Final = 10.0  # minimum duration in seconds of a healthy watch
 _FORBIDDEN: Final = 403
 _MOST_PAGES: Final = 1 << 13  # maximum number of pages in one list: four million objects
 _AT_ONCE: Final = 4  # concurrent page requests
-_FIRST_TRIES: Final = 3  # maximum number of attempts to list a resource at the start
+_FIRST_TRIES: Final = 10  # maximum number of attempts to list a resource at the start
+_LONGEST_FIRST_PAUSE: Final = 4  # maximum pause between these attempts, in first pauses
 _PART: Final = 1000  # number of objects processed between two pauses, in less than a millisecond
 _FEW: Final = 8  # maximum number of objects that are converted in the event loop, without a thread
 _MOST_LOGGED: Final = 1000  # maximum number of distinct messages to log, each once, and of objects left out
@@ -147,12 +148,17 @@ class MirrorActor:
         log.warning("not_mirrored", resource=plural, affects=affected_by(kind), why=absent and absent.why)
 
     async def _list_at_first(self, resource: ServedResource) -> str:
-        """List the resource; if the server was reached but fails, retry."""
+        """List the resource; if the server was reached but fails or goes away, retry."""
         for tries in range(1, _FIRST_TRIES):
             try:
                 return await self._list(resource)
-            except (RequestFailed, HistoryLost):  # HistoryLost means that a page's continue token has expired
-                await trio.sleep(tries * _FIRST_PAUSE_S)
+            except LiveError as failure:
+                # HistoryLost means that a page's continue token has expired
+                fails = isinstance(failure, RequestFailed | HistoryLost)
+                if not fails and not (self._since and (failure.is_lost or failure.is_refused)):
+                    raise
+                self._log_once(f"the first list of {resource.plural} is repeated: {failure.why}")
+            await trio.sleep(min(tries, _LONGEST_FIRST_PAUSE) * _FIRST_PAUSE_S)
         return await self._list(resource)
 
     async def _follow(self, resource: ServedResource) -> None:

@@ -392,6 +392,45 @@ async def test_a_list_that_is_always_refused_ends_it(tmp_path: Path, monkeypatch
                 await mirror.run()
 
 
+async def test_the_first_list_is_repeated_after_the_connection_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Close the connection of the list of pods after the other kinds were listed, as a server does that is killed."""
+    monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 0.0)
+    others: set[str] = set()
+    lost: list[str] = []
+    most_listed = trio.Event()
+
+    async def script(request: ServedRequest) -> None:
+        if request.plural != "pods" or request.watches:
+            others.add(request.plural)
+            if len(others) == 20:  # so that some of them were processed
+                most_listed.set()
+            await nothing_happens(request)
+        elif len(lost) < 3:
+            await most_listed.wait()
+            lost.append(request.plural)
+            await request.stream.aclose()
+        else:
+            await request.answer({**EMPTY, "items": [pod("a")]})
+
+    async with scripted(script) as url, mirror_of(tmp_path, url) as (cluster, _):
+        assert [found.name for found in await cluster.store.list("Pod")] == ["a"]
+        assert len(lost) == 3
+
+
+async def test_a_server_that_closes_each_connection_ends_it_at_once(tmp_path: Path) -> None:
+    async def script(request: ServedRequest) -> None:
+        await request.stream.aclose()
+
+    async with scripted(script) as url:
+        server = await ApiServer.connect(str(kubeconfig(tmp_path, url)))
+        async with server, cluster_actors() as cluster:
+            mirror = await mirroring(server, cluster)
+            with pytest.raises(LiveError, match="the connection was closed before the response"):
+                await mirror.run()
+
+
 async def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
     elsewhere: list[ServedRequest] = []
 
