@@ -123,34 +123,40 @@ def written_kubeconfig(folder: Path, name: str, url: str, token: str = "", autho
     return path
 
 
-def own_server(folder: Path) -> Server:
+def own_server(folder: Path, *flags: str) -> Server:
     port = free_port()
     state, socket = str(folder / "state"), str(folder / "server.sock")
     behavior = "start=0s,terminate=0s"
     command = (
         *(sys.executable, "-m", "kschedd", "run", "--socket", socket, "--state", state, "--without", "scheduler"),
-        *("--http", f"127.0.0.1:{port}", "--pod-behavior", behavior),
+        *("--http", f"127.0.0.1:{port}", "--pod-behavior", behavior, *flags),
     )
     kubeconfig = written_kubeconfig(folder, "direct", f"http://127.0.0.1:{port}")
     return Server(port, kubeconfig, Program(command, folder / "server.log"))
 
 
-def real_server(folder: Path) -> Server:
+def real_server_alone(folder: Path, *flags: str) -> Server:
+    """Return a kube-apiserver with etcd, without controllers."""
     commands = real_commands(folder)
     url, port = commands.server.url, int(commands.server.url.rpartition(":")[2])
     authority = folder / "ca.crt"
     assert commands.server.authority is not None
     authority.write_text(commands.server.authority)
     kubeconfig = written_kubeconfig(folder, "direct", url, TOKEN, str(authority))
+    etcd = Program(commands.etcd, folder / "etcd.log")
+    tls = ssl.create_default_context(cadata=commands.server.authority)
+    tls.check_hostname = False
+    return Server(port, kubeconfig, Program([*commands.apiserver, *flags], folder / "apiserver.log"), [etcd], tls)
+
+
+def real_server(folder: Path) -> Server:
+    alone = real_server_alone(folder)
     controllers = (
-        *(os.environ["KUBE_CONTROLLER_MANAGER"], "--kubeconfig", str(kubeconfig), "--leader-elect=false"),
+        *(os.environ["KUBE_CONTROLLER_MANAGER"], "--kubeconfig", str(alone.kubeconfig), "--leader-elect=false"),
         *("--secure-port=0", "--controllers=deployment-controller,replicaset-controller", "--kube-api-qps=500"),
         "--kube-api-burst=1000",
     )
-    others = [Program(commands.etcd, folder / "etcd.log"), Program(controllers, folder / "controllers.log")]
-    tls = ssl.create_default_context(cadata=commands.server.authority)
-    tls.check_hostname = False
-    return Server(port, kubeconfig, Program(commands.apiserver, folder / "apiserver.log"), others, tls)
+    return attrs.evolve(alone, others=[*alone.others, Program(controllers, folder / "controllers.log")])
 
 
 @attrs.define(eq=False)
@@ -229,6 +235,7 @@ class Run:
     pods: int
     holders: dict[str, int] = attrs.field(factory=dict)  # places of schedulers by identity in the Lease
     begun: float = 0.0  # time of the latest fault
+    ended: int = 0  # number of schedulers that ended by themselves and were started again
 
     async def ask(self, method: str, path: str, body: Any = None, media_type: str = "application/json") -> Raw | None:
         """Send a request until the server answers; return None if the object exists, or no longer exists."""
@@ -311,6 +318,13 @@ class Run:
                 return place
         return 0
 
+    def start_ended(self) -> None:
+        """Start schedulers again that have ended by themselves, as a Deployment does."""
+        for scheduler in self.schedulers:
+            if scheduler.process is not None and scheduler.process.poll() is not None:
+                self.ended += 1
+                scheduler.start()
+
     async def happen(self, fault: str) -> None:
         if "leader" in fault or "standby" in fault:
             leader = await self.leader()
@@ -383,6 +397,7 @@ async def main(folder: Path, make: Callable[[Path], Server], seed: int, pods: in
         for number in range(faults):
             await run.bound_at_least((number + 1) * pods // (faults + 1))
             fault = run.chance.choice(FAULTS)
+            run.start_ended()
             await run.happen(fault)
             await run.delete_some()
             await run.bound_at_least(len(run.observer.nodes) + 1)
@@ -404,7 +419,8 @@ async def main(folder: Path, make: Callable[[Path], Server], seed: int, pods: in
     print(
         f"seed {seed}: {len(observer.nodes)} bindings of {pods} pods, {sum(map(len, pauses.values()))} faults, "
         f"{observer.deleted} pods deleted, {time.monotonic() - began:.0f} s: bound twice {twice}, lost {lost}, "
-        f"nodes over capacity {over}, replicas exact {exact}, more placed than replicas {surplus}",
+        f"nodes over capacity {over}, replicas exact {exact}, more placed than replicas {surplus}, "
+        f"schedulers that ended by themselves {run.ended}",
         flush=True,
     )
     return not (twice or lost or over or surplus) and exact
