@@ -61,7 +61,7 @@ DECIDED_BY: Final = frozenset(
 If the scheduler may not read one that is served, its decisions would be wrong; it therefore does not start.
 """
 _FIRST_PAUSE_S: Final = 1.0
-_LONGEST_PAUSE_S: Final = 60.0
+_LONGEST_PAUSE_S: Final = 30.0  # as in client-go
 _STEADY_S: Final = 10.0  # minimum duration in seconds of a healthy watch
 _FORBIDDEN: Final = 403
 _MOST_PAGES: Final = 1 << 13  # maximum number of pages in one list: four million objects
@@ -180,18 +180,20 @@ class MirrorActor:
                 continue
             if trio.current_time() - begun > _STEADY_S:
                 pause = _FIRST_PAUSE_S
-            await self._rest(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+            is_back = await self._rest(pause)
+            pause = _FIRST_PAUSE_S if is_back else min(2 * pause, _LONGEST_PAUSE_S)
 
-    async def _rest(self, pause: float) -> None:
+    async def _rest(self, pause: float) -> bool:
         """Wait for `pause` seconds, or until the server responds again, but at least for the first pause.
 
-        The minimum pause limits the requests to a server that repeatedly responds and then fails.
+        Return whether the server responds again: the next failure is then the first one of another outage. The minimum
+        pause limits the requests to a server that repeatedly responds and then fails.
         """
         back = self._back
         await trio.sleep(_FIRST_PAUSE_S * random.uniform(0.5, 1.5))
         with trio.move_on_after((pause - _FIRST_PAUSE_S) * random.uniform(0.5, 1.5)):
             await back.wait()
+        return back.is_set()
 
     async def _watch(self, resource: ServedResource) -> None:
         """Receive the changes of the resource until the server ends the watch."""

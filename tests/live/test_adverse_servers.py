@@ -218,6 +218,39 @@ async def test_two_watches_that_are_answered_and_fail_do_not_wake_one_another_at
     assert len(watched) <= 61 * len(mirror.followed), "none more often than every half a second"
 
 
+async def test_a_failure_after_a_long_outage_is_followed_by_a_short_pause(
+    tmp_path: Path, mock_clock: MockClock
+) -> None:
+    """The watch of pods fails once more after the server has come back and all other watches are healthy."""
+    server = await ApiServer.connect(str(kubeconfig(tmp_path, "http://there")))
+    mock_clock.autojump_threshold = 0
+    back_at = trio.current_time() + 200
+    watched: list[float] = []
+
+    async def healthy_later(resource: ServedResource, since: str) -> AsyncIterator[WatchBatch]:
+        if trio.current_time() < back_at:
+            raise LiveError("http://there", "connection refused")
+        yield WatchBatch()
+        if resource.kind == "Pod":
+            watched.append(trio.current_time())
+            if len(watched) == 1:
+                await trio.sleep(5)
+                raise LiveError("http://there", "connection lost")
+        await trio.sleep_forever()
+
+    async def empty(resource: ServedResource, more: str = "") -> ServedPage:
+        return ServedPage((), "1", "")
+
+    async with server, cluster_actors() as cluster, trio.open_nursery() as nursery:
+        mirror = await mirroring(server, cluster)
+        mirror.server = Scripted(server, empty, healthy_later)
+        await nursery.start(mirror.run)
+        await trio.sleep(300)
+        nursery.cancel_scope.cancel()
+    first, second = watched
+    assert second - first < 8
+
+
 @attrs.frozen(eq=False)
 class Scripted:
     """A server whose lists and watches are functions."""
