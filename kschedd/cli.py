@@ -71,12 +71,11 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    if argv is None and Path(sys.argv[0]).name == "kubectl":
-        words = ["kubectl", *words]
+    run = _run_kubectl if argv is None and Path(sys.argv[0]).name == "kubectl" else _run
     _open_closed_streams()
     _set_encoding()
     try:
-        status = _run(words)
+        status = run(words)
         sys.stdout.flush()
         return status
     except KscheddError as error:
@@ -157,9 +156,7 @@ def _run(words: list[str]) -> int:
     if "--color" in given:
         _set_color(given["--color"])
     if not words or words[0] in ("-h", "--help") or words == ["help"]:
-        from kschedd.printing.terminal.style import style_of
-
-        columns = style_of(sys.stdout, os.environ).width
+        columns = _help_columns()
         print(overview(columns) if words else first_steps(columns), end="")
         return 0 if words else WRONG_USE
     if words[0] in ("--version", "version"):
@@ -184,6 +181,37 @@ def _run(words: list[str]) -> int:
         )
         return WRONG_USE
     return _verb(words, socket)
+
+
+def _help_columns() -> int:
+    from kschedd.printing.terminal.style import style_of
+    from kschedd.verbs.command_line.overview import columns_for_help
+
+    return columns_for_help(style_of(sys.stdout, os.environ), os.environ)
+
+
+def _run_kubectl(words: list[str]) -> int:
+    """Run a verb of kubectl, because kschedd was called through a link named `kubectl`."""
+    from kschedd.verbs.command_line.overview import KUBECTL_VERBS, listing, paragraph
+    from kschedd.verbs.table import BY_NAME, GROUPS
+
+    given, words = _global_flags(words)
+    if "--color" in given:
+        _set_color(given["--color"])
+    if not words or words[0] in ("-h", "--help") or words == ["help"]:
+        columns = _help_columns()
+        summaries = {**GROUPS, **{name: verb.summary for name, verb in BY_NAME.items()}}
+        about = "This kubectl is a link to kschedd. Its verbs use kschedd's daemon instead of a kubeconfig."
+        shown = listing(((name, summaries[name].partition(". ")[0]) for name in KUBECTL_VERBS), columns)
+        print(f"{paragraph(about, columns)}\nusage: kubectl VERB ...\n\n{shown}", end="")
+        return 0 if words else WRONG_USE
+    if words[0] in ("--version", "version"):
+        return _run(["version"])
+    if words[0] == "help":
+        words = [*words[1:], "--help"]
+    if words[0] not in KUBECTL_VERBS and (words[0] in MOUNTED or words[0] in GROUPS or words[0] in BY_NAME):
+        raise _usage(f"{words[0]} is not a verb of kubectl; use `kschedd {words[0]}`")
+    return _verb(words, given.get("--socket"), "kubectl ")
 
 
 def _is_verb(words: Sequence[str]) -> bool:
@@ -281,11 +309,11 @@ def _mounted(words: list[str], socket: str | None) -> int:
     return run(options) or 0
 
 
-def _verb(words: list[str], socket: str | None) -> int:
+def _verb(words: list[str], socket: str | None, program: str = "kschedd ") -> int:
     from kschedd.verbs.table import BY_NAME, run_words, short_words, without_program
 
     opened: list[Any] = []
-    session = make_session(socket, opened)
+    session = make_session(socket, opened, program)
     try:
         return run_words(session, words, tuple(MOUNTED))
     except KscheddError as lost:  # the daemon
@@ -316,8 +344,11 @@ def _session_on(client: Any, now_s: float) -> Any:
     )
 
 
-def make_session(socket: str | None, opened: list[Any]) -> Any:
-    """Return a session for this terminal; its blocking client connects on first use and is then added to `opened`."""
+def make_session(socket: str | None, opened: list[Any], program: str = "kschedd ") -> Any:
+    """Return a session for this terminal; its blocking client connects on first use and is then added to `opened`.
+
+    `program` is the prefix of verbs in help and hints.
+    """
     from kschedd.printing.terminal.style import style_of
     from kschedd.verbs.command_line.session import DaemonClient, VerbSession
     from kschedd.verbs.objects.editor import open_editor
@@ -347,7 +378,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
         measure=lambda: style_of(sys.stdout, os.environ),
         cluster_time=lambda: float(opened[-1].call("time.get")["now_s"]) if opened else time.time(),
         outlived=True,
-        program="kschedd ",
+        program=program,
         whole_names=True,
         offline=_of_file,
         open_editor=open_editor,

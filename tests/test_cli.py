@@ -83,7 +83,8 @@ def test_overview(capsys) -> None:
     assert "\n  get, describe, apply, " in out
 
 
-def test_without_a_command_the_first_steps_are_shown(capsys) -> None:
+def test_without_a_command_the_first_steps_are_shown(capsys, monkeypatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     assert cli.main([]) == 2
     out = capsys.readouterr().out
     assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == list(FIRST)
@@ -125,6 +126,31 @@ def test_earlier_and_incomplete_names_are_answered_with_those_of_today(words: st
 def test_whole_names_have_help(words: str, usage: str, capsys) -> None:
     assert cli.main(words.split()) == 0
     assert f"usage: {usage}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "answer"),
+    [
+        ("--help", 0, "  cordon "),
+        ("run --help", 0, "usage: kubectl run [-h] [--image"),
+        ("help get", 0, "usage: kubectl get"),
+        ("plan drain a", 2, "error: plan is not a verb of kubectl; use `kschedd plan`\n"),
+        ("config view", 2, "error: config is not a verb of kubectl; use `kschedd config`\n"),
+        ("gte pods", 2, 'error: unknown command "gte"; did you mean "get"?\n'),
+    ],
+)
+def test_a_link_named_kubectl_has_the_verbs_of_kubectl(words, status, answer, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/local/bin/kubectl", *words.split()])
+    assert cli.main() == status
+    captured = capsys.readouterr()
+    assert answer in captured.out + captured.err
+    assert "plan" not in captured.out
+
+
+def test_an_exported_width_wraps_help(monkeypatch, capsys) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert cli.main(["--help"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines()[4:])) <= 60
 
 
 def test_help_of_a_verb_needs_no_daemon(capsys) -> None:

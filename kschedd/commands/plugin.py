@@ -103,8 +103,6 @@ from pathlib import Path
 import pytest
 
 from kschedd import Cluster, node, pod
-from kschedd.verbs.command_line.overview import brief
-from kschedd.verbs.table import group_members
 from kschedd.testing.judging import judge
 from kschedd.testing.rules import RULES, check
 

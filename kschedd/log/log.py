@@ -107,8 +107,10 @@ class Log:
         """Return the moves in the queue of the pods with this key."""
         return [entry for entry in self.of(pod) if isinstance(entry, Move)]
 
-    def attempts(self, pod: str | None = None, limit: int | None = None) -> list[AttemptRecord]:
-        """Return the latest attempts for this pod (None means any pod), oldest first."""
+    def attempts(
+        self, pod: str | None = None, limit: int | None = None, namespace: str | None = None
+    ) -> list[AttemptRecord]:
+        """Return the latest attempts for this pod (None means any pod of the namespace), oldest first."""
         if pod is not None:
             found = [entry for entry in self.of(pod) if isinstance(entry, AttemptRecord)]
             return found if limit is None else found[max(len(found) - limit, 0) :]
@@ -116,7 +118,7 @@ class Log:
         for entry in self._backwards():
             if limit is not None and len(found) >= limit:
                 break
-            if isinstance(entry, AttemptRecord):
+            if isinstance(entry, AttemptRecord) and namespace in (None, entry.pod.partition("/")[0]):
                 found.append(entry)
         return found[::-1]
 

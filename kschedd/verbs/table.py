@@ -115,9 +115,19 @@ INSTEAD: Final[Mapping[str, str]] = {
     "certificate": "kschedd signs no certificates; `run --http` takes TLS files",
     "cluster-info": "`status` shows the daemon and its cluster",
     "api-versions": "`api-resources` lists all kinds with their versions",
-    "autoscale": "autoscalers are stored but do not act; use `scale KIND NAME --replicas N`",
+    "autoscale": "`apply -f FILE` creates an autoscaler, `scale KIND NAME --replicas N` sets the replicas",
     "kustomize": "build the manifests elsewhere and apply the result: `apply -f -`",
     "options": "`VERB --help` lists all flags of a verb",
+}
+#: words that users try as commands -> commands to use
+_MEANT: Final[Mapping[str, str]] = {
+    "why": "`explain POD` names the cause",
+    **dict.fromkeys(("list", "ls", "show"), "`get KIND` lists objects"),
+    **dict.fromkeys(("pod", "pods"), "`get pods` lists pods, `explain POD` explains one"),
+    **dict.fromkeys(("fail", "crash", "exit"), "annotations of a pod end its containers: docs/PODS.md"),
+    "start": "`run --detach` starts a daemon",
+    "restart": "`rollout restart KIND/NAME` restarts the pods of a workload",
+    "reset": "`stop` and `run --detach` start an empty cluster; `config undo` reverts the configuration",
 }
 
 
@@ -147,7 +157,8 @@ def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
     if verb is None and word in RENAMED:
         raise UsageError(f"{word} was renamed to `{RENAMED[word]}`")
     if verb is None:
-        hint = did_you_mean(word, (*BY_NAME, *GROUPS, *others)) or "; `help` lists all commands"
+        meant = f"; {_MEANT[word]}" if word in _MEANT else ""
+        hint = meant or did_you_mean(word, (*BY_NAME, *GROUPS, *others)) or "; `help` lists all commands"
         raise UsageError(f'unknown command "{shortened(word)}"{hint}')
     return verb
 
@@ -165,9 +176,15 @@ def _in_group(session: VerbSession, words: Sequence[str]) -> bool:
             session.write(listing(((name, brief(what)) for name, what in members.items()), session.style.width))
             return True
         if second not in members:
-            names = did_you_mean(second, members)
+            discards = first == "fork" and second in ("delete", "remove", "rm")
+            names = "" if discards else did_you_mean(second, members)
             if not names:
-                hints = {"debug": _NO_CONTAINERS, "fork": f"`fork create {shortened(second)}` creates a fork"}
+                forks = (
+                    "`fork discard NAME` deletes a fork"
+                    if discards
+                    else f"`fork create {shortened(second)}` creates a fork"
+                )
+                hints = {"debug": _NO_CONTAINERS, "fork": forks}
                 names = allowed_names(second, members) + (f"; {hints[first]}" if first in hints else "")
             raise UsageError(f'{first}: unknown command "{shortened(second)}"{names}')
     elif session.whole_names and first in BY_NAME and BY_NAME[first].whole:

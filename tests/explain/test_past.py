@@ -69,7 +69,7 @@ def test_a_pod_that_is_gone_is_explained_as_of_its_last_attempt(cluster: Scenari
 def test_what_is_not_known_is_said(cluster: ScenarioCluster) -> None:
     assert "attempt 7 of pod default/web is not known; known are 1" in cluster.do("explain web --attempt 7", "")
     answer = cluster.do("explain wed", "")
-    assert 'pods "wed" not found, and no attempt of it is known; the record of attempts has the latest 1' in answer
+    assert 'pods "wed" not found, nor in the record of attempts (the latest 1)' in answer
     assert 'did you mean "web"' in answer
     assert "--attempt requires the name of a pod" in cluster.do("explain -f - --attempt 1", pod())
 

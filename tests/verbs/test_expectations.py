@@ -1,5 +1,6 @@
 """Tests of expectations of a cluster: met ones, failed ones with findings, and the assertion."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -65,6 +66,7 @@ MET = [
     "no event Preempted",
     "pod/web-0 {.spec.nodeName} = n1",
     "node/n2 {.spec.unschedulable}=true",
+    "node/n2 {.spec.unschedulable} == true",
     "nothing terminating after 10m",
 ]
 UNMET = [
@@ -152,3 +154,17 @@ def test_what_cannot_be_parsed_says_what_can(assertion: str, why: str) -> None:
     with pytest.raises(UsageError) as wrong:
         expectation(shlex.split(assertion))
     assert why in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    ("assertion", "answer"),
+    [
+        ("pod web-0 on zone-a", 'a pod cannot be "on zone-a": after "on", node NAME, zone NAME or KEY=VALUE'),
+        ("2 pods running app=web", 'a pod cannot be "running app=web"; labels of pods are given with -l'),
+        ("pod big scheduled within 2 minutes", 'after "within", one duration is expected, such as 30s or 5m'),
+        ("pod big pending forever", 'a pod cannot be "pending forever"; only "pending" is a state'),
+    ],
+)
+def test_a_state_with_further_words_is_answered_with_its_form(assertion: str, answer: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(answer)):
+        expectation(shlex.split(assertion))

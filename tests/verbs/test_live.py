@@ -372,6 +372,49 @@ async def test_a_failed_attempt_says_how_many_nodes_it_looked_at(live: Typed) ->
     assert live.out.splitlines()[1].split()[:5][2:] == ["1", "<none>", "0/1"]
 
 
+async def test_decisions_of_a_namespace(live: Typed) -> None:
+    await live("decisions -n default")
+    assert "default/big" in live.out
+    await live("decisions -n other")
+    assert "default/big" not in live.out + live.err
+
+
+async def test_explain_of_a_name_that_means_something_else_names_it(live: Typed) -> None:
+    live.input = b"{apiVersion: v1, kind: Pod, metadata: {name: pvc}, spec: {containers: [{name: a, image: a}]}}"
+    assert await live("apply -f -") == 0
+    assert await live("explain pvc") == 0
+    assert live.out.startswith("KIND:       PersistentVolumeClaim\n")
+    assert live.err == "Note: there is a pod of that name: explain pod/pvc\n"
+    assert await live("explain node-a") == 1
+    assert live.err.endswith("; there is a node of that name: node/node-a\n")
+
+
+async def test_a_step_without_a_pod_to_schedule_says_when_scheduling_stops(live: Typed) -> None:
+    await live("allow held")
+    await placed(live.cluster, "held")
+    assert await live("step") == 0
+    assert live.out == "No pod is ready: scheduling stops after the next attempt; `resume` cancels this.\n"
+    await live("resume")
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("spread dsk", 'error: no node has the label "dsk"; did you mean "disk"?'),
+        ("queue big", "; a pod: queue pod big\n"),
+        ("node delete node-a", 'node: unknown command "delete"; `delete node NAME` deletes nodes'),
+        ("node add", "to copy; other nodes: apply -f NODE.yaml"),
+        ("create pod p --image a", "; `run NAME --image IMAGE` creates a pod"),
+        ("create node n", "; `node add NODE --count N` copies a node"),
+        ("capacity web", "give either KIND/NAME of a workload or -f FILE; such as deployment/web"),
+        ("drain node-a --timeout 5", 'missing unit in duration "5"; expected a duration such as 30s or 5m'),
+    ],
+)
+async def test_a_wrong_usage_is_answered_with_the_right_one(live: Typed, line: str, answer: str) -> None:
+    assert await live(line) == 2
+    assert answer in live.err
+
+
 async def test_explain_a_pod_beside_the_one_of_its_name(live: Typed) -> None:
     live.input = CLUSTER.split("---\n")[2].encode()
     assert await live("explain -f -") == 0

@@ -117,8 +117,8 @@ def test_the_fields_of_a_kind(typed, daemon) -> None:
     assert typed.out.endswith("FIELD: nodeSelector <map[string]string>\n\n")
     assert typed("explain pod.spec.affinity --recursive") == 0
     assert "    requiredDuringSchedulingIgnoredDuringExecution\t<NodeSelector>\n      nodeSelectorTerms" in typed.out
-    assert typed("explain crd --recursive") == 0
     assert daemon.calls == []
+    assert typed("explain crd --recursive") == 0
     assert typed("explain pod.spec.nodName") == 2
     assert 'field "nodName" does not exist; did you mean "nodeName"' in typed.err
 

@@ -116,6 +116,7 @@ class SchedulerMethods(Methods):
         "scheduler.decisions",
         (
             Param("pod", "string", False, doc="only decisions about `namespace/name`"),
+            Param("namespace", "string", False, doc="without `pod`: only decisions about pods of this namespace"),
             Param("limit", "integer", False, 100, "maximum number; the latest are returned", minimum=0, maximum=100000),
         ),
         reads=True,
@@ -123,7 +124,7 @@ class SchedulerMethods(Methods):
         answer=Sequence[DecisionAnswer],
     )
     async def decisions(self, call: Call) -> Any:
-        found = await self._cluster.log.query(lambda log: log.attempts(call["pod"], call["limit"]))
+        found = await self._cluster.log.query(lambda log: log.attempts(call["pod"], call["limit"], call["namespace"]))
         return [_decision(decision) for decision in found]
 
     @method(
@@ -209,10 +210,11 @@ def _no_attempt(
 ) -> str:
     name = key.partition("/")[2]
     if not mine:
-        since = f"; the record of attempts has the latest {len(kept)}" if kept else ""
         if exists:
+            since = f"; the record of attempts has the latest {len(kept)}" if kept else ""
             return f"no attempt of pod {key} is recorded, because the record begins with the daemon{since}"
-        return f'pods "{name}" not found, and no attempt of it is known{since}'
+        among = f", nor in the record of attempts (the latest {len(kept)})" if kept else ""
+        return f'pods "{name}" not found{among}'
     known = ", ".join(str(record.attempt) for record in mine)
     return f"attempt {number} of pod {key} is not known; known are {known}"
 

@@ -4,6 +4,8 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kschedd.printing.terminal.style import TerminalStyle
+
 #: the first commands that a new user needs
 FIRST: Final = ("demo", "run", "apply", "explain", "repl")
 #: all commands by topic, each in one topic; the verbs of a group are listed under the name of the group
@@ -46,8 +48,19 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
         *("clients", "metrics", "profile", "kubeconfig", "mcp", "journal", "snapshot", "completion", "man"),
     ),
 }
+#: verbs that exist if kschedd is called through a link named `kubectl`
+KUBECTL_VERBS: Final = ("run", "explain", *TOPICS["kubectl's verbs, with kubectl's flags"])
 #: topics that readers already know, so that their commands are listed without summaries
 _BRIEF: Final = ("kubectl's verbs, with kubectl's flags",)
+
+
+def columns_for_help(style: TerminalStyle, environment: Mapping[str, str]) -> int:
+    """Return the width of help: that of the terminal, else an exported $COLUMNS, as argparse uses it; 0 without both.
+
+    Other output to a pipe is not wrapped, because programs read it.
+    """
+    exported = environment.get("COLUMNS", "")
+    return style.width or (int(exported) if exported.isdecimal() else 0)
 
 
 def by_topic(summaries: Mapping[str, str], columns: int) -> str:

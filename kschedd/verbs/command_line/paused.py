@@ -9,7 +9,7 @@ def note_if_paused(session: VerbSession) -> bool:
     stopped = session.daemon.call("debug.state").get("stopped")
     if not stopped:
         return False
-    program = session.program or "kschedd "
+    program = session.own_program or "kschedd "
     at = "at " if stopped.get("point") or stopped.get("outcome") else ""  # otherwise, the place begins with "before"
     session.hint(f"Scheduling is paused {at}{place_text(stopped)}; `{program}resume` continues it.")
     return True

@@ -68,6 +68,11 @@ class VerbSession:
     whole_names: bool = False  # True if verbs of a group require their whole names: `debug step`, not `step`
     _daemon: DaemonClient | None = None
 
+    @property
+    def own_program(self) -> str:
+        """Prefix of kschedd's own verbs in hints: a program named kubectl has only the verbs of kubectl."""
+        return "kschedd " if self.program == "kubectl " else self.program
+
     def cluster_now(self) -> float:
         """Return the cluster's time in seconds since the epoch, for computing the ages of objects."""
         return self.now() if self.cluster_time is None else self.cluster_time()

@@ -9,6 +9,19 @@ from kschedd.api.text.similar import allowed_names, did_you_mean
 
 _MANIFESTS: Final = (".yaml", ".yml", ".json")
 _FORMS: Final = ("wide", "yaml", "json", "name")  # values of -o that users write as flags
+#: units of durations as users write them, without the plural's s
+_UNITS: Final = {
+    **dict.fromkeys(("", "sec", "second"), "s"),
+    **dict.fromkeys(("m", "min", "minute"), "m"),
+    **dict.fromkeys(("h", "hour"), "h"),
+    **dict.fromkeys(("d", "day"), "d"),
+}
+#: usage for a command that got unexpected arguments
+_USE: Final = {
+    "run": "; `kschedd run NAME --image IMAGE` creates a pod",
+    "repl": "; `kschedd repl --script FILE` runs the commands of a file",
+}
+_KUSTOMIZE: Final = "; kustomize is not supported: build the manifests elsewhere and apply the result with -f -"
 _NUMBERS: Final = {"int": "a whole number", "float": "a number", "whole_number": "a number from 1 up"}
 
 
@@ -22,15 +35,27 @@ def clearer(
     """
     missing = message.removeprefix("the following arguments are required: ")
     if missing != message:
+        if negative := next((word for word in words if re.match(r"-\d", word)), ""):
+            return f'{missing} "{negative}": must not be negative'
         hint = _file_flag(words, flags, command) if "--filename" in missing else ""
+        hint = _KUSTOMIZE if hint == "" and {"-k", "--kustomize"} & {*words} else hint
         return f"{missing} {'are' if ', ' in missing else 'is'} required{hint}"
     unknown = message.removeprefix("unrecognized arguments: ")
     if unknown != message:
         if unknown.startswith("-"):
             return _unknown_flag(unknown.split()[0].partition("=")[0], flags, renamed)
-        return f"unexpected argument {unknown or repr(unknown)}{_file_flag(unknown.split(), flags, command)}"
+        return f"unexpected argument {unknown or repr(unknown)}{_unexpected(unknown.split(), flags, words, command)}"
     argument = re.fullmatch(r"argument ([^:]+): (.*)", message, re.DOTALL)
     return message if argument is None else _of_argument(argument[1], argument[2], flags, words)
+
+
+def _unexpected(unknown: Sequence[str], flags: Collection[str], words: Sequence[str], command: str) -> str:
+    """Return the usage that was probably intended with unexpected arguments, or ""."""
+    at = words.index(unknown[0]) if unknown and unknown[0] in words else 0
+    before = words[at - 1] if at else ""
+    if before.isdecimal() and (unit := _UNITS.get(unknown[0].removesuffix("s"))):
+        return f'; did you mean "{before}{unit}"?'
+    return _file_flag(unknown, flags, " ".join([command, *words[:at]]).strip()) or _USE.get(command, "")
 
 
 def _of_argument(argument: str, why: str, flags: Sequence[str], words: Sequence[str]) -> str:

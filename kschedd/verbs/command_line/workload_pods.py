@@ -24,7 +24,7 @@ def workload_named(words: Sequence[str], others: Sequence[str] = ()) -> tuple[Ki
 def with_workload(call: Callable[..., Any], error: RpcError, name: str, namespace: str | None) -> RpcError:
     """Return the error.
 
-    If the pod was not found, add the workload with this name, or the object to which KIND/NAME refers.
+    If the pod was not found, add the workload or node with this name, or the object to which KIND/NAME refers.
     """
     if error.code != "not_found":
         return error
@@ -39,8 +39,9 @@ def with_workload(call: Callable[..., Any], error: RpcError, name: str, namespac
             f"{name} is a {kind.name}; allowed: a pod, a workload, a node or a quota. `describe {word} {own}{place}` "
             "shows it, `explain --pending` explains all pending pods",
         )
-    for kind in map(lookup, WORKLOADS):
-        listed = call("objects.list", kind=kind.name, namespace=namespace or "default")["items"]
+    for kind in map(lookup, (*WORKLOADS, "Node")):
+        within = {"namespace": namespace or "default"} if kind.namespaced else {}
+        listed = call("objects.list", kind=kind.name, metadata_only=True, **within)["items"]
         if any(item["metadata"]["name"] == name for item in listed):
             hint = f"; there is a {kind.singular} of that name: {kind.singular}/{name}"
             return RpcError(error.code, error.message + hint, error.data)

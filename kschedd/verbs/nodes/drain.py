@@ -166,7 +166,9 @@ def _timeout(text: str) -> float:
     try:
         return parse_duration(text.removeprefix("="))
     except DurationError as wrong:
-        raise UsageError(f'invalid argument "{text}" for "--timeout" flag: {wrong}', "drain") from None
+        raise UsageError(
+            f'invalid argument "{text}" for "--timeout" flag: {wrong}; expected a duration such as 30s or 5m', "drain"
+        ) from None
 
 
 def _interrupted(session: VerbSession, names: Sequence[str]) -> None:

@@ -87,7 +87,10 @@ def node(session: VerbSession, options: argparse.Namespace) -> int:
     if word == PRESSURE:
         return _pressure(session, options, names)
     if word not in WORDS:
-        raise UsageError(f'node: unknown command "{word}"{allowed_names(word, WORDS)}', "node")
+        hint = (
+            "; `delete node NAME` deletes nodes" if word in ("delete", "remove", "rm") else allowed_names(word, WORDS)
+        )
+        raise UsageError(f'node: unknown command "{word}"{hint}', "node")
     if names or options.selector or options.all:
         raise UsageError(f"node {word} accepts no names", "node")
     answer = session.daemon.call(f"nodes.{word}")
@@ -105,7 +108,7 @@ def node(session: VerbSession, options: argparse.Namespace) -> int:
 def _add(session: VerbSession, options: argparse.Namespace, names: list[str]) -> int:
     """Create nodes like an existing node."""
     if options.selector or options.all or len(names) != 1:
-        raise UsageError("node add requires the name of one node to copy", "node")
+        raise UsageError("node add requires the name of one node to copy; other nodes: apply -f NODE.yaml", "node")
     (like,) = node_names(session, options, names)
     try:
         added = session.daemon.call("nodes.add", like=like, count=options.count or 1, prefix=options.prefix)

@@ -176,7 +176,7 @@ def _waits(session: VerbSession, options: argparse.Namespace) -> bool:
         return False
     if not session.daemon.call("time.get")["virtual"]:
         return True
-    session.hint(f"Terminating objects go when virtual time advances, such as `{session.program}advance 30s`.")
+    session.hint(f"Terminating objects go when virtual time advances, such as `{session.own_program}advance 30s`.")
     return False
 
 

@@ -140,7 +140,8 @@ def _made(session: VerbSession, options: argparse.Namespace) -> Raw:
     if words and kind not in (*generating.GENERATORS, "Service", "Secret"):
         if words[0] == "token":
             raise UsageError("tokens are created over the REST API: `kubectl create token` (`run --http`)")
-        hint = did_you_mean(words[0], _MADE)
+        made = {"Pod": "; `run NAME --image IMAGE` creates a pod", "Node": "; `node add NODE --count N` copies a node"}
+        hint = made.get(kind) or did_you_mean(words[0], _MADE)
         raise UsageError(f"{words[0]} cannot be created from flags; use create -f FILE{hint}")
     if len(words) != 2:
         got = f": exactly one NAME is required, got {len(words) - 1}" if words else ""

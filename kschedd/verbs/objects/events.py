@@ -170,6 +170,8 @@ def decisions(session: VerbSession, options: argparse.Namespace) -> int:
     params: dict[str, Any] = {"limit": options.limit}
     if options.pod:
         params["pod"] = pod_key(options.pod, namespace_of(session, options))
+    elif options.namespace:
+        params["namespace"] = namespace_of(session, options)
     found = session.daemon.call("scheduler.decisions", **params)
 
     def table(decisions: Any) -> Table:

@@ -104,7 +104,8 @@ def capacity(session: VerbSession, options: argparse.Namespace) -> int:
 def _workload_named(session: VerbSession, options: argparse.Namespace) -> dict[str, str]:
     named = workload_named([options.workload], ("CronJob",))
     if named is None or options.filename:
-        raise UsageError("give either KIND/NAME of a workload or -f FILE", "capacity")
+        such_as = "" if options.filename or "/" in options.workload else f"; such as deployment/{options.workload}"
+        raise UsageError(f"give either KIND/NAME of a workload or -f FILE{such_as}", "capacity")
     kind, name = named
     return {"kind": kind.name, "name": name, "namespace": namespace_of(session, options) or "default"}
 

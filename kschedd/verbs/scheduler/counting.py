@@ -4,9 +4,17 @@ import argparse
 from collections import Counter
 
 from kschedd.api.schemas.kinds import lookup
+from kschedd.api.text.similar import allowed_names
 from kschedd.printing.terminal.tables import Table, render
 from kschedd.verbs.command_line.answers import FORMS, write_answer
-from kschedd.verbs.command_line.grammar import VerbParser, namespace_flags, namespace_of, output_flag, verb
+from kschedd.verbs.command_line.grammar import (
+    UsageError,
+    VerbParser,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    verb,
+)
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import where
 
@@ -33,6 +41,9 @@ def spread(session: VerbSession, options: argparse.Namespace) -> int:
     call = session.daemon.call
     nodes = call("objects.list", kind="Node", metadata_only=True)["items"]
     value_of = {n["metadata"]["name"]: (n["metadata"].get("labels") or {}).get(label, "<none>") for n in nodes}
+    if nodes and not any(label in (n["metadata"].get("labels") or {}) for n in nodes):
+        keys = sorted({key for n in nodes for key in n["metadata"].get("labels") or {}})
+        raise UsageError(f'no node has the label "{label}"{allowed_names(label, keys)}', "spread")
     found: Counter[str] = Counter({value: 0 for value in value_of.values()})
     pending = 0
     for pod in call("objects.list", kind="Pod", label_selector=options.selector, **where(_POD, namespace))["items"]:

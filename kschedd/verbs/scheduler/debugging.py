@@ -96,7 +96,12 @@ def _step_words(words: VerbParser) -> None:
 )
 def step(session: VerbSession, options: argparse.Namespace) -> int:
     _control(session, "debug.step", attempts=options.attempts)
-    _show(session)
+    state = session.daemon.call("debug.where")
+    if state["stopped"]:
+        session.write(brief_text(state))
+    else:  # no pod is in the active queue
+        attempts = "the next attempt" if options.attempts == 1 else f"{options.attempts} attempts"
+        session.write(f"No pod is ready: scheduling stops after {attempts}; `{session.program}resume` cancels this.\n")
     return 0
 
 

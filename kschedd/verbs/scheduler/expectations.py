@@ -40,7 +40,7 @@ from kschedd.verbs.scheduler.pod_states import (
 
 _KEYS: Final = {"zone": ZONE, "region": "topology.kubernetes.io/region", "node": "kubernetes.io/hostname"}
 _SKEW: Final = re.compile(r"max skew (?:<=|≤|at most) ?(\d+)(?: over (\S+))?(?: for (.+))?")
-_FIELD: Final = re.compile(r"(\S+/\S+) (\{.+\}) ?= ?(.*)")
+_FIELD: Final = re.compile(r"(\S+/\S+) (\{.+\}) ?==? ?(.*)")
 _NAMED: Final = 3
 
 

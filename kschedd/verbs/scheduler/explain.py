@@ -118,6 +118,8 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
     kind = None if options.filename or len(options.pod) != 1 else fields.kind_of_path(options.pod[0])
     if kind is not None:
         session.write(fields.documentation(kind, options.pod[0], recursive=options.recursive))
+        if "." not in options.pod[0]:
+            _note_pod_named(session, options.pod[0], namespace)
         return 0
     if options.filename:
         if names:
@@ -155,6 +157,17 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
             text = flowing(note, session.style) + text
         session.write(("\n" if place else "") + text)
     return 1 if failed else 0
+
+
+def _note_pod_named(session: VerbSession, word: str, namespace: str | None) -> None:
+    """Print how to explain the pod whose name is also the name of a kind, if there is one."""
+    from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+
+    try:
+        session.daemon.call("objects.get", kind="Pod", name=word, namespace=namespace or "default")
+    except (RpcError, ConnectionLostError, NoDaemonError):
+        return
+    session.note(f"there is a pod of that name: explain pod/{word}")
 
 
 def _never_attempted(session: VerbSession, answer: Mapping[str, Any]) -> bool:

@@ -119,9 +119,19 @@ def state_of(words: Sequence[str]) -> PodState:
             return PodState(f"nominated to {name}", lambda pod, node, events: _nominated(pod) == name, because=because)
         case [word] if word in STATES:
             return PodState(word, STATES[word], because=because)
-    text = " ".join(words)
+    raise UsageError(f'a pod cannot be "{" ".join(words)}"{_hint(words[0], words[1:])}')
+
+
+def _hint(first: str, rest: Sequence[str]) -> str:
+    """Return what is expected in place of words that are not a state."""
+    if first == "on":
+        return ': after "on", node NAME, zone NAME or KEY=VALUE is expected'
+    if first in STATES and rest:
+        if rest[0] in ("after", "within"):
+            return f': after "{rest[0]}", one duration is expected, such as 30s or 5m'
+        return "; labels of pods are given with -l" if "=" in rest[0] else f'; only "{first}" is a state'
     forms = f": {', '.join(STATES)}, on node NAME, on zone NAME, on KEY=VALUE, nominated to NODE"
-    raise UsageError(f'a pod cannot be "{text}"{did_you_mean(words[0], (*STATES, "on", "nominated")) or forms}')
+    return did_you_mean(first, (*STATES, "on", "nominated")) or forms
 
 
 def _on(words: str, key: str, value: str, because: str) -> PodState:

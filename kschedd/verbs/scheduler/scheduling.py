@@ -67,7 +67,8 @@ def queue(session: VerbSession, options: argparse.Namespace) -> int:
             raise UsageError("`queue pod NAME` requires one name")
         return _queue_of(session, options, names[0])
     if len(what) > 1 or (what and what[0].replace("-", "_") not in PLACES):
-        raise UsageError(f'unknown place "{" ".join(what)}"{allowed_names(what[0], PLACES)}')
+        pod = "" if len(what) > 1 else f"; a pod: queue pod {what[0]}"
+        raise UsageError(f'unknown place "{" ".join(what)}"{allowed_names(what[0], PLACES)}{pod}', "queue")
     place = {"place": what[0].replace("-", "_")} if what else {}
     answer = session.daemon.call("queue.list", limit=options.limit, **place)
     if write_answer(session, options.output, answer):
