@@ -5,7 +5,7 @@ import ssl
 import threading
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -72,10 +72,22 @@ def server(tmp_path: Path) -> Iterator[HookServer]:
             response = {"uid": "x" if path == "/uid" else request["uid"], "allowed": path != "/deny"}
             review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
             body = json.dumps({} if path == "/empty" else review).encode()
+            if path == "/deep":
+                body = b'{"a":' * 100_000
+            if path in ("/slow-head", "/slow-body", "/endless"):
+                return self.send_without_end(path)
             self.send_response(500 if path == "/500" else 200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def send_without_end(self, path: str) -> None:
+            """Send bytes until the client closes the connection."""
+            endless = path == "/endless"
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n" + (b"" if path == "/slow-head" else b"\r\n"))
+            with suppress(OSError):
+                while not held.wait(0 if endless else 0.05):
+                    self.wfile.write(b" " * (1 << 20) if endless else b"x")
 
         def log_message(self, format: str, *args: Any) -> None:
             del format, args
@@ -105,6 +117,10 @@ def test_an_answer(server: HookServer) -> None:
         ("/ok", {"ca": ""}, "tls: failed to verify certificate: x509: certificate signed by unknown authority"),
         ("/ok", {"address": "127.0.0.1:1"}, "dial tcp 127.0.0.1:1: connect: connection refused"),
         ("/uid", {}, 'got "x"'),
+        ("/slow-head", {"timeout_s": 1}, "context deadline exceeded"),
+        ("/slow-body", {"timeout_s": 1}, "context deadline exceeded"),
+        ("/endless", {}, "the response has more than 4194304 bytes"),
+        ("/deep", {}, "json parse error: maximum recursion depth exceeded while deserializing an object"),
     ],
 )
 def test_a_failure(server: HookServer, path: str, fields: dict[str, Any], why: str) -> None:

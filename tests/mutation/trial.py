@@ -51,6 +51,7 @@ TESTED_BY: Final = {
     "framework/registry": "framework/test_interface framework/test_validating_admission scheduling/test_plugin_reload",
     "framework/status": "framework/test_guard framework/test_processes scheduling/test_verdicts",
     "framework/writes": "scheduling/test_driver",
+    "http/bounded_pool": "actors/test_webhooks",
     "plugins/defaultbinder": "plugins/test_defaultbinder scheduling/test_driver",
     "plugins/defaultpreemption": (
         "plugins/test_defaultpreemption config/test_plugin_args scheduling/test_preempted_in_memory"

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import msgspec
 import trio
@@ -18,11 +19,12 @@ import trio
 from kschedd.store.awaited import LongEvaluation, WebhookAnswer, WebhookAnswers, WebhookCall
 
 if TYPE_CHECKING:
-    import httpx
+    from kschedd.http.bounded_pool import BoundedPool, BoundedResponse
 
 _AT_ONCE: Final = 16
 _MOST_BYTES: Final = 4 << 20  # of a response
 _REVIEW: Final = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+_IN_PATHS: Final = "/%:@!$&'()*+,;=~"  # characters that a path contains unescaped
 _LATE: Final = "context deadline exceeded"
 _STATUSES: Final = {
     400: "the server rejected our request for an unknown reason",
@@ -59,37 +61,39 @@ class WebhookThreads:
 
 def send(call: WebhookCall) -> WebhookAnswer:
     """Make one call in this thread; return the response of the review, or the failure."""
-    import httpx
+    import httpcore  # imported here, because most clusters have no webhooks
+
+    from kschedd.http.bounded_pool import TooLong
 
     uid = str(uuid.uuid4())
     request = {"uid": uid, **call.request}
     shown = f'Post "{call.url}?timeout={call.timeout_s}s"'
     try:
         body = msgspec.json.encode({**_REVIEW, "request": request})
-        response = _client(call.ca).post(
-            f"https://{call.address}{call.path}",
-            params={"timeout": f"{call.timeout_s}s"},
-            content=body,
-            headers={"Host": call.host, "Content-Type": "application/json", "Accept": "application/json, */*"},
-            extensions={"sni_hostname": call.host},
-            timeout=call.timeout_s,
+        response = _pool(call.ca).post(
+            f"https://{call.address}{quote(call.path, safe=_IN_PATHS)}?timeout={call.timeout_s}s",
+            {"Host": call.host, "Content-Type": "application/json", "Accept": "application/json, */*"},
+            body,
+            call.host,
+            call.timeout_s,
+            _MOST_BYTES,
         )
-    except httpx.TimeoutException:
+    except httpcore.TimeoutException:
         return WebhookAnswer(failure=f"{shown}: {_LATE}")
-    except (httpx.HTTPError, ssl.SSLError, OSError) as fault:
+    except TooLong as fault:
+        return WebhookAnswer(failure=str(fault))
+    except (httpcore.NetworkError, httpcore.ProtocolError, ssl.SSLError, OSError) as fault:
         return WebhookAnswer(failure=f"{shown}: {_why(call, fault)}")
-    if response.status_code >= 300:
+    if response.status >= 300:
         return WebhookAnswer(failure=_refused(response))
-    return _read(uid, response.content)
+    return _read(uid, response.body)
 
 
 def _read(uid: str, body: bytes) -> WebhookAnswer:
     """Return the answer in the body of a response."""
-    if len(body) > _MOST_BYTES:
-        return WebhookAnswer(failure=f"the response has more than {_MOST_BYTES} bytes")
     try:
         review: Any = msgspec.json.decode(body)
-    except msgspec.DecodeError as fault:
+    except (msgspec.DecodeError, RecursionError) as fault:
         return WebhookAnswer(failure=f"couldn't get version/kind; json parse error: {fault}")
     if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
         return WebhookAnswer(failure="the response is not an AdmissionReview")
@@ -108,21 +112,20 @@ def _read(uid: str, body: bytes) -> WebhookAnswer:
 
 
 @lru_cache(64)
-def _client(ca: str) -> "httpx.Client":
-    """Return the client for webhooks with this certificate authority; it reuses connections and follows no redirect."""
-    import httpx
+def _pool(ca: str) -> "BoundedPool":
+    """Return the connections to webhooks with this certificate authority."""
+    from kschedd.http.bounded_pool import BoundedPool
 
-    context = ssl.create_default_context(cadata=ca or None)
-    return httpx.Client(verify=context, trust_env=False, follow_redirects=False)
+    return BoundedPool(ssl.create_default_context(cadata=ca or None))
 
 
-def _refused(response: "httpx.Response") -> str:
-    code = response.status_code
+def _refused(response: "BoundedResponse") -> str:
+    code = response.status
     if code in _STATUSES:
         return _STATUSES[code]
     if code >= 500:
         is_text = response.headers.get("content-type", "").startswith("text/")
-        text = response.text[:2048].strip() if is_text else "unknown"
+        text = response.body[:2048].decode(errors="replace").strip() if is_text else "unknown"
         return f'an error on the server ("{text}") has prevented the request from succeeding'
     return f"the server responded with the status code {code} but did not return more information"
 
