@@ -83,11 +83,18 @@ class FitsAnswer:
 
 @attrs.frozen
 class NeededShape:
-    """The number of needed nodes of one shape, and the price of each node."""
+    """The number of needed nodes of one shape, and the price of each node.
+
+    For a node that a pool can launch, `pool`, `type`, `zone` and `capacity_type` describe the launch.
+    """
 
     name: str
     count: int
     price: float
+    pool: str = ""
+    type: Annotated[str, "instance type"] = ""
+    zone: str = ""
+    capacity_type: Annotated[str, "spot, on-demand or reserved; empty if the pool states none"] = ""
 
 
 @attrs.frozen
@@ -109,6 +116,7 @@ class NeededAnswer:
     price: float
     trials: int
     exact: Annotated[bool, "false if another combination may be cheaper"]
+    bound: Annotated[float, "no combination of these shapes is cheaper than this"]
     unplaced: Annotated[Sequence[UnplacedAnswer], "pods that are unschedulable even with the largest number of nodes"]
 
 

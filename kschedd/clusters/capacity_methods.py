@@ -17,10 +17,13 @@ from kschedd.clusters.answers import (
     ShapeAnswer,
     UnplacedAnswer,
 )
+from kschedd.clusters.pool_methods import POOLS, pool_files, pooled_cluster
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.config.changing.changes import with_weights
 from kschedd.config.model import Config
 from kschedd.config.versions.kube_versions import KubernetesVersion, kube_version
+from kschedd.pools.decisions.shapes import launch_shapes
+from kschedd.pools.reading import Pools, read_pools
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.ties import by_name
@@ -35,15 +38,11 @@ from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
 from kschedd.simulation.comparing.capacity import (
-    MOST_NODES,
     FitCount,
-    NodeShape,
     fit_count,
-    nodes_needed,
     pod_of,
     scaled,
     sized_by,
-    uids_of,
 )
 from kschedd.simulation.comparing.comparison import (
     Decide,
@@ -53,6 +52,7 @@ from kschedd.simulation.comparing.comparison import (
     compare_configs,
     pod_outcome,
 )
+from kschedd.simulation.comparing.needed_nodes import MOST_NODES, NodeShape, nodes_needed, uids_of
 from kschedd.simulation.comparing.running_pods import judge_running, running_pods
 from kschedd.simulation.comparing.upgrade import Judge, compare_versions
 from kschedd.simulation.engine import Engine
@@ -202,27 +202,37 @@ class CapacityMethods(Methods):
         "capacity.nodes",
         (
             Param("manifests", "string|map|map[]", doc="the workload that must fit; empty: the pending pods"),
-            Param("shapes", "map[]", doc="node shapes: `{manifest, name?, price?}`"),
+            Param("shapes", "map[]", False, [], "node shapes: `{manifest, name?, price?}`"),
+            attrs.evolve(POOLS, required=False, default=[]),
             Param("limit", "integer", False, 512, "maximum number of nodes of each shape", (), 1, MOST_NODES),
         ),
         reads=True,
         doc="Computes how many more nodes of these shapes are needed to schedule all pods of the manifests, on forks "
-        "with all controllers. For one shape, the result is the smallest number; for several shapes, it is a cheap "
-        "set from which no node can be removed. Nothing is changed.",
+        "with all controllers. The shapes are those given and those that node pools can launch within their limits. "
+        "The result is the cheapest set of nodes (`exact`), or a set from which no node can be removed, with a lower "
+        "`bound` of the price. Nothing is changed.",
         answer=NeededAnswer,
     )
     async def nodes(self, call: Call) -> Any:
-        if not call["shapes"]:
-            raise RpcError("invalid", "shapes: at least one is needed")
+        if not call["shapes"] and not call["pools"]:
+            raise RpcError("invalid", "shapes: at least one shape or file with node pools is required")
         shapes = _shapes(call["shapes"])
+        pools = read_pools(pool_files(call["pools"])) if call["pools"] else None
         snapshot = await self._cluster.snapshot()
         snapshot.store.keep_jobs_running()
         return await call.services.workers.run(
-            call.client, lambda given_up: self._needed(snapshot, call["manifests"], shapes, call["limit"], given_up)
+            call.client,
+            lambda given_up: self._needed(snapshot, call["manifests"], shapes, pools, call["limit"], given_up),
         )
 
     def _needed(
-        self, snapshot: ClusterSnapshot, manifests: Any, shapes: list[NodeShape], limit: int, given_up: GivenUp
+        self,
+        snapshot: ClusterSnapshot,
+        manifests: Any,
+        shapes: list[NodeShape],
+        pools: Pools | None,
+        limit: int,
+        given_up: GivenUp,
     ) -> NeededAnswer:
         cluster = VirtualCluster(resumed=snapshot)
         try:
@@ -235,17 +245,48 @@ class CapacityMethods(Methods):
                 wanted = uids_of(cluster.engine, applied["results"])
             else:
                 cluster.engine.run_to_rest(_REST_S)
-            found = nodes_needed(cluster.engine, wanted, shapes, limit, given_up.check)
+            launches: list[NeededShape] = []
+            limits: Mapping[str, float] = {}
+            if pools is not None:
+                offered, launches, limits = _offered(cluster.engine, pools)
+                shapes = [*shapes, *offered]
+            found = nodes_needed(cluster.engine, wanted, shapes, limit, given_up.check, limits)
         finally:
             cluster.engine.close()
-        prices = {shape.name: shape.price for shape in shapes}
+        answers = {shape.name: NeededShape(shape.name, 0, shape.price) for shape in shapes}
+        answers |= {each.name: each for each in launches}
+        named = {each.name for each in launches}
         return NeededAnswer(
-            [NeededShape(name, count, prices[name]) for name, count in found.counts.items()],
+            [
+                attrs.evolve(answers[name], count=count)
+                for name, count in found.counts.items()
+                if count or name not in named
+            ],
             found.price,
             found.trials,
             found.exact,
+            found.bound,
             [UnplacedAnswer(pod, why) for pod, why in found.unplaced],
         )
+
+
+def _offered(engine: Engine, pools: Pools) -> tuple[list[NodeShape], list[NeededShape], Mapping[str, float]]:
+    """Return the nodes that the pools can launch for the pods of the cluster, and the limits that the nodes share."""
+    pods = [pod for pod in engine.store.list("Pod") if isinstance(pod, Pod)]
+    offered = launch_shapes(pooled_cluster(engine), pools, pods)
+    unpriced = sorted({each.launch.pool for each in offered.shapes if each.launch.price is None})
+    if unpriced and len(unpriced) < len(pools.names):
+        raise RpcError(
+            "invalid", f'pools: "{unpriced[0]}" has no price: give all pools a price, or none (each node: 1)'
+        )
+    shapes, answers = [], []
+    for number, each in enumerate(offered.shapes, 1):
+        launch = each.launch
+        price = 1.0 if launch.price is None else launch.price
+        name = f"{launch.pool}-{number}"
+        shapes.append(NodeShape(name, launch.raw, price, each.usage))
+        answers.append(NeededShape(name, 0, price, launch.pool, launch.type, launch.zone, launch.capacity_type))
+    return shapes, answers, offered.limits
 
 
 def _by_version(decide: Decide[Config], base: Engine) -> Judge:

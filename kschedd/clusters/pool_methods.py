@@ -5,7 +5,7 @@ uses them.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -134,12 +134,7 @@ def _launched(each: NodeLaunch) -> LaunchedAnswer:
 
 def pools_of(call: Call) -> Pools:
     """Return the pools in the parameters of a call, with the settings that the call states. Raises ConfigErrors."""
-    files = []
-    for number, each in enumerate(call["pools"]):
-        if not isinstance(each.get("text"), str):
-            raise RpcError("invalid", f"pools[{number}].text: text is required")
-        files.append(PoolFile(str(each.get("name") or f"pools[{number}]"), each["text"]))
-    pools = read_pools(files)
+    pools = read_pools(pool_files(call["pools"]))
     name, expander = call["autoscaler"], call["expander"]
     if name and name not in AUTOSCALERS:
         raise RpcError("invalid", f'autoscaler: "{name}" is not one of {", ".join(AUTOSCALERS)}')
@@ -153,6 +148,16 @@ def pools_of(call: Call) -> Pools:
     if pools.autoscaler != KARPENTER and pools.node_pools:
         raise RpcError("invalid", "NodePools are pools of Karpenter; Cluster Autoscaler needs node groups")
     return pools
+
+
+def pool_files(given: Sequence[Mapping[str, Any]]) -> list[PoolFile]:
+    """Return the files in the parameter `pools`."""
+    files = []
+    for number, each in enumerate(given):
+        if not isinstance(each.get("text"), str):
+            raise RpcError("invalid", f"pools[{number}].text: text is required")
+        files.append(PoolFile(str(each.get("name") or f"pools[{number}]"), each["text"]))
+    return files
 
 
 def _on_copy(snapshot: ClusterSnapshot, decide: Callable[[Engine], T]) -> T:

@@ -1,4 +1,4 @@
-"""Tests that the predicted numbers of fitting pods and of required nodes are correct."""
+"""Tests that the predicted number of fitting pods is correct."""
 
 from random import Random
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.simulation.comparing.capacity import NodeShape, NodesNeeded, NotAPodError, fit_count, nodes_needed, pod_of
+from kschedd.simulation.comparing.capacity import NotAPodError, fit_count, pod_of
 from kschedd.simulation.engine import Engine
 
 ZONE = "topology.kubernetes.io/zone"
@@ -82,57 +82,6 @@ def test_counting_ends_at_the_limit() -> None:
     assert isinstance(checked, Pod)
     reported = fit_count(engine.machine, [checked], 5, engine.now, lambda: None)
     assert (reported.count, reported.why, reported.nodes) == (5, "", 1)
-
-
-def needed(pods: list[dict[str, Any]], *shapes: NodeShape, most: int = 64) -> NodesNeeded:
-    engine = Engine(seed=3, controllers=embedded_controllers())
-    engine.store.create(node("n", "1"))
-    for raw in pods:
-        engine.store.create(raw)
-        engine.run_to_rest()
-    return nodes_needed(engine, set(), shapes, most, lambda: None)
-
-
-SMALL, LARGE = NodeShape("small", node("s", "2"), 1.0), NodeShape("large", node("l", "8"), 3.0)
-
-
-@pytest.mark.parametrize(
-    ("pods", "count"),
-    [
-        pytest.param([pod("a", "1")], 0, id="none where everything fits already"),
-        pytest.param([pod(f"p{n}", "1") for n in range(10)], 5, id="nine more at two a node"),
-        pytest.param([pod(f"p{n}", "1500m") for n in range(4)], 4, id="what is left over on each is of no use"),
-        pytest.param([pod(f"p{n}", "100m", **ALONE) for n in range(5)], 4, id="one a node, though all have room"),
-    ],
-)
-def test_the_fewest_nodes_of_one_shape(pods: list[dict[str, Any]], count: int) -> None:
-    found = needed(pods, SMALL)
-    assert (found.counts, found.price, found.exact, found.unplaced) == ({"small": count}, float(count), True, ())
-
-
-def test_of_several_shapes_the_cheaper_mixture_is_found() -> None:
-    found = needed([pod(f"p{n}", "1") for n in range(19)], SMALL, LARGE)  # 18 more: two large nodes and one small node
-    assert (found.counts, found.price, found.exact) == ({"small": 1, "large": 2}, 7.0, False)
-
-
-def test_pods_that_no_number_of_nodes_helps_are_told() -> None:
-    found = needed([pod("huge", "9"), pod("b", "1")], SMALL)
-    assert [key for key, _ in found.unplaced] == ["default/huge"]
-    assert "Insufficient cpu" in found.unplaced[0][1]
-
-
-def test_a_daemon_pod_on_each_new_node_takes_its_share() -> None:
-    daemon = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "d", "namespace": "default"},
-        "spec": {
-            "selector": {"matchLabels": {"app": "d"}},
-            "template": {"metadata": {"labels": {"app": "d"}}, "spec": pod("d", "600m")["spec"]},
-        },
-    }
-    found = needed([daemon, *(pod(f"p{n}", "1") for n in range(3))], SMALL)
-    assert found.counts == {"small": 3}
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Job", "StatefulSet"])

@@ -18,6 +18,13 @@ POD = (
 )
 
 
+APART = (
+    "{apiVersion: v1, kind: Pod, metadata: {name: %s, labels: {app: %s}}, spec: {affinity: {podAntiAffinity: "
+    "{requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: "
+    "{matchLabels: {app: %s}}}]}}, containers: [{name: a, image: a, resources: {requests: {cpu: '3'}}}]}}\n"
+)
+
+
 @pytest.fixture
 def scenario(tmp_path: Path) -> ScenarioCluster:
     (tmp_path / "pods.yaml").write_text(POD % ("small", "500m") + "---\n" + POD % ("large", "3"))
@@ -119,10 +126,76 @@ def test_nodes_needed_says_the_fewest_of_one_shape(scenario: ScenarioCluster) ->
     assert scenario.do("get nodes -o name", "") == "node/here\n"
 
 
-def test_nodes_needed_says_that_a_mixture_may_not_be_the_cheapest(scenario: ScenarioCluster) -> None:
+def test_nodes_needed_names_the_cheapest_mixture(scenario: ScenarioCluster) -> None:
     answer = scenario.do("nodes-needed -f five.yaml --shape one.yaml=1 --shape four.yaml=2", "")
     assert [line.split() for line in answer.splitlines()[1:3]] == [["one", "0", "0"], ["four", "1", "2"]]
-    assert "another mixture may be cheaper" in answer
+    assert "price 2: the minimum" in answer
+
+
+def test_nodes_needed_states_the_gap_to_the_bound(scenario: ScenarioCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("kschedd.simulation.comparing.needed_nodes._PODS_TRIED", 0)
+    monkeypatch.setattr("kschedd.simulation.comparing.needed_nodes._TRIALS", (0, 0))
+    (tmp_path / "eight.yaml").write_text(NODE % ("eight", "8"))
+    (tmp_path / "apart.yaml").write_text(
+        "---\n".join(APART % (name, name, other) for name, other in ("ab", "ba"))
+    )
+    answer = scenario.do("nodes-needed -f apart.yaml --shape four.yaml=1 --shape eight.yaml=1.9", "")
+    assert [line.split() for line in answer.splitlines()[1:3]] == [["four", "2", "2"], ["eight", "0", "0"]]
+    assert "price 2: no node of it can be omitted; another mixture may be up to 5.0% cheaper (bound: 1.9)" in answer
+
+
+POOLS = """\
+pools:
+- {name: small, shape: "cpu=2,memory=8Gi", price: 0.1, limit: 1}
+- {name: large, shape: "cpu=8,memory=32Gi", price: 0.3%s}
+"""
+
+
+def test_nodes_needed_chooses_among_the_nodes_of_pools(scenario: ScenarioCluster, tmp_path: Path) -> None:
+    (tmp_path / "pools.yaml").write_text(POOLS % "")
+    answer = scenario.do("nodes-needed -f five.yaml --pools pools.yaml", "")
+    assert answer.splitlines()[0].split() == ["POOL", "TYPE", "ZONE", "CAPACITY", "NODES", "PRICE"]
+    assert answer.splitlines()[1].split() == ["large", "large", "-", "-", "1", "0.3"], (
+        "3 of the small pool are too many"
+    )
+    assert "price 0.3: the minimum" in answer
+    (tmp_path / "pools.yaml").write_text(POOLS % ", limit: 0")
+    answer = scenario.do("nodes-needed -f five.yaml --pools pools.yaml", "")
+    assert "within the limits of the pools" in answer
+
+
+NODE_POOL = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  limits: {cpu: "%s"}
+  template: {spec: {requirements: [{key: team, operator: In, values: [a, b]}]}}
+---
+[{"name": "m4", "resources": {"cpu": "4", "memory": "16Gi"}, "offerings": [
+  {"Price": 0.2, "Requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}]},
+  {"Price": 0.1, "Requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}]}]}]
+"""
+
+
+def test_nodes_needed_respects_requirements_and_limits_of_node_pools(scenario: ScenarioCluster, tmp_path: Path) -> None:
+    (tmp_path / "np.yaml").write_text(NODE_POOL % "8")
+    of_team = "".join(
+        POD.replace("spec: {", f"spec: {{nodeSelector: {{team: {team}}}, ") % (f"t{team}", "2") + "---\n"
+        for team in "ab"
+    )
+    (tmp_path / "teams.yaml").write_text(of_team)
+    found = json.loads(scenario.do("nodes-needed -f teams.yaml --pools np.yaml -o json", ""))
+    assert [(each["type"], each["capacity_type"], each["count"]) for each in found["nodes"]] == [("m4", "spot", 1)] * 2
+    assert (found["price"], found["exact"], found["bound"]) == (0.2, True, 0.2)
+    (tmp_path / "np.yaml").write_text(NODE_POOL % "7")
+    assert len(json.loads(scenario.do("nodes-needed -f teams.yaml --pools np.yaml -o json", ""))["unplaced"]) == 2
+
+
+def test_all_pools_have_a_price_or_none_has(scenario: ScenarioCluster, tmp_path: Path) -> None:
+    (tmp_path / "pools.yaml").write_text((POOLS % "").replace("price: 0.1, ", ""))
+    answer = scenario.do("nodes-needed -f five.yaml --pools pools.yaml", "")
+    assert 'pools: "small" has no price: give all pools a price, or none (each node: 1)' in answer
 
 
 def test_nodes_needed_of_the_pods_that_are_pending(scenario: ScenarioCluster) -> None:
@@ -135,7 +208,7 @@ def test_nodes_needed_of_the_pods_that_are_pending(scenario: ScenarioCluster) ->
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("nodes-needed -f five.yaml", "--shape NODE.yaml[=PRICE] is required"),
+        ("nodes-needed -f five.yaml", "--shape NODE.yaml[=PRICE] or --pools FILE is required"),
         ("nodes-needed --shape pods.yaml", "must contain exactly one Node"),
         ("nodes-needed --shape one.yaml=cheap", 'invalid price "cheap"'),
         ("nodes-needed --shape one.yaml=-1", "a number from 0 up is expected"),

@@ -29,6 +29,7 @@ from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import with_near_name
 from kschedd.verbs.command_line.workload_pods import workload_named
 from kschedd.verbs.objects.manifests import file_flag, sources_of
+from kschedd.verbs.scheduler.pools import pool_sources
 
 DOES_NOT_FIT, FAILED = 1, 2
 
@@ -160,6 +161,14 @@ def _needed_words(words: VerbParser) -> None:
     file_flag(words, needed=False)
     _shape_flag(words, "manifest of an available node, and its price (1); may be repeated")
     words.add_argument(
+        "--pools",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="node pools (docs/POOLS.md): the nodes that they can launch, with their prices and limits",
+    )
+    words.add_argument(
         "--max-nodes", type=whole_number, default=512, metavar="N", help="add at most N nodes of a shape (512)"
     )
     words.renamed["--limit"] = "--max-nodes"
@@ -170,35 +179,65 @@ def _needed_words(words: VerbParser) -> None:
     "nodes-needed",
     "Count the nodes needed for manifests, or for the pending pods. Exit status: 0 they can fit, 1 not.",
     _needed_words,
-    examples=("nodes-needed --shape node.yaml", "nodes-needed -f app.yaml --shape small.yaml=1 --shape large.yaml=3.5"),
+    examples=(
+        "nodes-needed --shape node.yaml",
+        "nodes-needed -f app.yaml --shape small.yaml=1 --shape large.yaml=3.5",
+        "nodes-needed -f app.yaml --pools nodepool.yaml --pools instance_types.json",
+    ),
     failed=FAILED,
 )
 def needed(session: VerbSession, options: argparse.Namespace) -> int:
-    if not options.shape:
-        raise UsageError("--shape NODE.yaml[=PRICE] is required", "nodes-needed")
+    if not options.shape and not options.pools:
+        raise UsageError("--shape NODE.yaml[=PRICE] or --pools FILE is required", "nodes-needed")
     shapes = [_shape(session, text, "nodes-needed") for text in options.shape]
     manifests = _manifests(session, options.filename) if options.filename else []
-    found = session.daemon.call("capacity.nodes", manifests=manifests, shapes=shapes, limit=options.max_nodes)
+    pools = pool_sources(session, options.pools, "nodes-needed")
+    found = session.daemon.call(
+        "capacity.nodes", manifests=manifests, shapes=shapes, pools=pools, limit=options.max_nodes
+    )
     if not write_answer(session, options.output, found):
-        _write(session, found)
+        _write(session, found, pools=bool(pools))
     return DOES_NOT_FIT if found["unplaced"] else 0
 
 
-def _write(session: VerbSession, found: dict[str, Any]) -> None:
+def _write(session: VerbSession, found: dict[str, Any], *, pools: bool) -> None:
     if found["unplaced"]:
         many = len(found["unplaced"])
-        session.write(f"{many} {'pod does' if many == 1 else 'pods do'} not fit on any number of these nodes:\n")
+        limits = " within the limits of the pools" if pools else ""
+        session.write(
+            f"{many} {'pod does' if many == 1 else 'pods do'} not fit on any number of these nodes{limits}:\n"
+        )
         for pod in found["unplaced"][:10]:
             session.write(f"  {pod['pod']}: {pod['why']}\n")
         return
     if not any(each["count"] for each in found["nodes"]):
         session.write("everything fits without additional nodes\n")
         return
-    rows = tuple((each["name"], str(each["count"]), f"{each['count'] * each['price']:g}") for each in found["nodes"])
-    session.write(render(Table(("SHAPE", "NODES", "PRICE"), rows), session.style))
+    session.write(render(_needed_table(found["nodes"]), session.style))
     tried = f"{found['trials']} sets tried"
-    how = "the minimum" if found["exact"] else "no node of it can be omitted; another mixture may be cheaper"
+    how = "the minimum"
+    if not found["exact"]:
+        gap = (found["price"] - found["bound"]) / found["price"]
+        how = (
+            f"no node of it can be omitted; another mixture may be up to {gap:.1%} cheaper (bound: {found['bound']:g})"
+        )
     session.write(f"price {found['price']:g}: {how} ({tried})\n")
+
+
+def _needed_table(nodes: Sequence[dict[str, Any]]) -> Table:
+    """Return a row for each shape; shapes of pools have columns for the launch."""
+    prices = [f"{each['count'] * each['price']:g}" for each in nodes]
+    if not any(each["pool"] for each in nodes):
+        rows = [(each["name"], str(each["count"]), price) for each, price in zip(nodes, prices, strict=True)]
+        return Table(("SHAPE", "NODES", "PRICE"), tuple(rows))
+    cells = [
+        (
+            *(each["pool"] or "-", each["type"] or each["name"], each["zone"] or "-", each["capacity_type"] or "-"),
+            *(str(each["count"]), price),
+        )
+        for each, price in zip(nodes, prices, strict=True)
+    ]
+    return Table(("POOL", "TYPE", "ZONE", "CAPACITY", "NODES", "PRICE"), tuple(cells))
 
 
 def _shape(session: VerbSession, text: str, verb: str) -> dict[str, Any]:

@@ -49,14 +49,19 @@ def pools_given(session: VerbSession, options: argparse.Namespace, name: str) ->
     """Return the parameters about pools. Raises UsageError."""
     if not options.pools:
         raise UsageError("--pools FILE is required", name)
-    sources, failed = sources_of(session, options.pools)
-    if failed:
-        raise UsageError(f"--pools: {failed} of {len(options.pools)} paths cannot be read", name)
     return {
-        "pools": [{"name": source.name, "text": source.text} for source in sources],
+        "pools": pool_sources(session, options.pools, name),
         "autoscaler": options.autoscaler,
         "expander": [each for each in options.expander.split(",") if each],
     }
+
+
+def pool_sources(session: VerbSession, paths: Sequence[str], name: str) -> list[dict[str, str]]:
+    """Return the files as the parameter `pools` of methods. Raises UsageError."""
+    sources, failed = sources_of(session, paths)
+    if failed:
+        raise UsageError(f"--pools: {failed} of {len(paths)} paths cannot be read", name)
+    return [{"name": source.name, "text": source.text} for source in sources]
 
 
 def _scale_up_words(words: VerbParser) -> None:
