@@ -132,13 +132,13 @@ def test_nodes_needed_names_the_cheapest_mixture(scenario: ScenarioCluster) -> N
     assert "price 2: the minimum" in answer
 
 
-def test_nodes_needed_states_the_gap_to_the_bound(scenario: ScenarioCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_nodes_needed_states_the_gap_to_the_bound(
+    scenario: ScenarioCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("kschedd.simulation.comparing.needed_nodes._PODS_TRIED", 0)
     monkeypatch.setattr("kschedd.simulation.comparing.needed_nodes._TRIALS", (0, 0))
     (tmp_path / "eight.yaml").write_text(NODE % ("eight", "8"))
-    (tmp_path / "apart.yaml").write_text(
-        "---\n".join(APART % (name, name, other) for name, other in ("ab", "ba"))
-    )
+    (tmp_path / "apart.yaml").write_text("---\n".join(APART % (name, name, other) for name, other in ("ab", "ba")))
     answer = scenario.do("nodes-needed -f apart.yaml --shape four.yaml=1 --shape eight.yaml=1.9", "")
     assert [line.split() for line in answer.splitlines()[1:3]] == [["four", "2", "2"], ["eight", "0", "0"]]
     assert "price 2: no node of it can be omitted; another mixture may be up to 5.0% cheaper (bound: 1.9)" in answer
