@@ -153,6 +153,21 @@ class RefusedLaunchAnswer:
 
 
 @attrs.frozen
+class PodLaunchAnswer:
+    """The decision of an autoscaler about one pending pod: one of `launch`, `existing` and `refused`.
+
+    `pod`: namespace/name.
+    """
+
+    pod: str
+    autoscaler: str
+    launch: Annotated[LaunchedAnswer | None, "the node that is launched, or is being launched, for the pod"]
+    ready_at: Annotated[str | None, "when the node that is being launched is ready, in UTC; null: not yet launched"]
+    existing: Annotated[str, "the node on which the pod fits by the rules of the autoscaler; empty: none"]
+    refused: Annotated[Sequence[PoolRefusal], "why no pool launches a node for the pod"]
+
+
+@attrs.frozen
 class LaunchAnswer:
     """The decision of an autoscaler about the pending pods."""
 

@@ -5,22 +5,37 @@ uses them.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
 
 from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.clusters.answers import (
     ExpectedAnswer,
     LaunchAnswer,
     LaunchedAnswer,
+    PodLaunchAnswer,
     RefusedLaunchAnswer,
     RemovalAnswer,
     ScaleDownAnswer,
 )
 from kschedd.clusters.virtual import VirtualCluster
-from kschedd.pools.cluster import READ_KINDS, NodeLaunch, PooledCluster, ScaleDown, ScaleUp, total_price
+from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.scaling.launches import StartingNode
+from kschedd.controllers.scaling.node_pools import NodePools
+from kschedd.pools.cluster import (
+    READ_KINDS,
+    NodeLaunch,
+    PooledCluster,
+    PoolRefusal,
+    ScaleDown,
+    ScaleUp,
+    is_unschedulable,
+    total_price,
+)
 from kschedd.pools.decisions import autoscaler, karpenter
 from kschedd.pools.reading import PoolFile, Pools, read_pools
 from kschedd.pools.settings import AUTOSCALERS, EXPANDERS, KARPENTER
@@ -76,6 +91,40 @@ class PoolMethods(Methods):
         return _launch_answer(pools.autoscaler, plan)
 
     @method(
+        "pools.explain",
+        (
+            Param("pod", "string", doc="namespace/name of a pending pod"),
+            attrs.evolve(POOLS, required=False, default=[], doc=f"{POOLS.doc}; empty: those of the daemon"),
+            AUTOSCALER,
+            EXPANDER,
+            _SEED,
+        ),
+        reads=True,
+        doc="Decides whether an autoscaler launches a node for a pending pod; if not, names the rule of each pool that "
+        "prevents it. Without files, the pools are those of `run --pools`. Nothing is changed.",
+        returns="null if there are no node pools",
+        answer=PodLaunchAnswer | None,
+    )
+    async def explain(self, call: Call) -> Any:
+        key = call["pod"]
+        own = await self._cluster.ask_controllers(lambda controllers, _: _state_of(controllers, key))
+        if call["pools"]:
+            pools = pools_of(call)
+        elif own is None:
+            return None
+        else:
+            pools = own.pools
+            if own.starting is not None:
+                launch, ready_s = own.starting.launch, own.starting.ready_at
+                return PodLaunchAnswer(key, pools.autoscaler, _launched(launch), stamp(ready_s), "", [])
+        snapshot = await self._cluster.snapshot()
+
+        def decide(given_up: GivenUp) -> PodLaunchAnswer:
+            return _on_copy(snapshot, lambda engine: _about_pod(engine, pools, key, random.Random(call["seed"])))
+
+        return await call.services.workers.run(call.client, decide)
+
+    @method(
         "pools.remove",
         (
             POOLS,
@@ -107,6 +156,49 @@ class PoolMethods(Methods):
             return _on_copy(snapshot, decided)
 
         return _removal_answer(pools.autoscaler, await call.services.workers.run(call.client, decide))
+
+
+@attrs.frozen(eq=False)
+class _DaemonPools:
+    """The pools of a daemon, and the node that is being launched for a pod."""
+
+    pools: Pools
+    starting: StartingNode | None
+
+
+def _state_of(controllers: Iterable[Controller], key: str) -> _DaemonPools | None:
+    found = next((each for each in controllers if isinstance(each, NodePools)), None)
+    return None if found is None else _DaemonPools(found.pools, found.starting_for(key))
+
+
+def _about_pod(engine: Engine, pools: Pools, key: str, rng: random.Random) -> PodLaunchAnswer:
+    """Return the decision about a pod. Raises NotFound."""
+    namespace, _, name = key.partition("/")
+    pod = engine.store.get("Pod", namespace, name)
+    assert isinstance(pod, Pod), "a pod is expected"
+    refused: Sequence[PoolRefusal] = []
+    existing, launch = "", None
+    if not is_unschedulable(pod):
+        refused = [PoolRefusal("", "not unschedulable", _why_ignored(pod))]
+    else:
+        plan = _launches(engine, pools, rng)
+        launch = next((each for each in plan.launches if any(one.key == key for one in each.pods)), None)
+        existing = next((node for one, node in plan.existing if one.key == key), "")
+        refused = next((reasons for one, reasons in plan.refused if one.key == key), [])
+    return PodLaunchAnswer(
+        key, pools.autoscaler, None if launch is None else _launched(launch), None, existing, refused
+    )
+
+
+def _why_ignored(pod: Pod) -> str:
+    """Return why autoscalers ignore a pod."""
+    if pod.node_name:
+        return f"the pod has the node {pod.node_name}"
+    if nominated := pod.status.get("nominatedNodeName"):
+        return f"the pod waits for a preemption on node {nominated}"
+    if pod.owner is not None and pod.owner.kind == "DaemonSet":
+        return "autoscalers ignore pods of DaemonSets"
+    return "autoscalers consider only pods for which the scheduler found no node (reason Unschedulable)"
 
 
 def _removal_answer(name: str, found: ScaleDown) -> ScaleDownAnswer:

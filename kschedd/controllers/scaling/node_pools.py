@@ -91,6 +91,13 @@ class NodePools:
         """The number of nodes that are being launched."""
         return len(self._starting)
 
+    def starting_for(self, key: str) -> StartingNode | None:
+        """Return the node that is being launched for a pending pod (namespace/name)."""
+        if key not in self._pending:
+            return None
+        found = self._starting.values()
+        return next((each for each in found if any(pod.key == key for pod in each.launch.pods)), None)
+
     @property
     def leaving(self) -> int:
         """The number of nodes that are being drained."""

@@ -29,6 +29,24 @@ def launch_text(found: Raw, style: TerminalStyle | None = None) -> str:
     return text + "".join(f"{line}\n" for line in _refused(found["refused"]))
 
 
+def pod_launch_text(found: Raw) -> str:
+    """Return an autoscaler's decision about one pending pod."""
+    pod, name, launch = found["pod"], found["autoscaler"], found["launch"]
+    if launch is not None:
+        place = _place(launch)
+        price = price_text(launch["price"])
+        node = f"node {launch['name']} (pool {launch['pool']}{f': {place}' if place else ''}, {price} per hour)"
+        if found["ready_at"]:
+            return f"{name} is launching {node} for {pod}; it is ready at {found['ready_at']}\n"
+        return f"{name} launches {node} for {pod}\n"
+    if found["existing"]:
+        return (
+            f"{name} launches no node for {pod}: by its rules, the pod fits on {found['existing']}, although the "
+            "scheduler does not place it there\n"
+        )
+    return "".join(f"{line}\n" for line in _refused([{"pod": pod, "pools": found["refused"]}]))
+
+
 def _row(each: Raw) -> tuple[str, ...]:
     return (
         each["name"],

@@ -26,6 +26,7 @@ from kschedd.verbs.command_line.grammar import (
     verb,
     whole_number,
 )
+from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import pod_key, where, with_near_name
@@ -33,6 +34,7 @@ from kschedd.verbs.command_line.workload_pods import with_workload, workload_nam
 from kschedd.verbs.objects import fields
 from kschedd.verbs.objects.manifests import file_flag, read_manifests, request_limit
 from kschedd.verbs.scheduler.manifest_changes import file_diff
+from kschedd.verbs.scheduler.pools import pool_sources
 
 MOST_REMEDIES: Final = 5  # maximum number of groups of pending pods with a search for remedies
 MOST_EXPLAINED: Final = 50  # maximum number of pods and workloads of -f, each explained on its own fork
@@ -76,6 +78,15 @@ def _words(words: VerbParser) -> None:
         metavar="DUMP",
         help="use the cluster in a dump, without a daemon (command line only)",
     )
+    words.add_argument(
+        "--pools",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="node pools (docs/POOLS.md): also explain why no pool launches a node for a pending pod; default: the "
+        "pools of `run --pools`",
+    )
     words.add_argument("-A", "--all-namespaces", action="store_true", help="with --pending: all namespaces")
     namespace_flags(words)
     output_flag(words, _FORMS)
@@ -92,6 +103,7 @@ def _words(words: VerbParser) -> None:
         "explain node/node-a",
         "explain web-0 --node node-a",
         "explain web-0 --attempt 2",
+        "explain web-0 --pools pools.yaml",
         "explain -f pod.yaml",
         "explain -f deployment.yaml",
         "explain podgroup training",
@@ -136,6 +148,8 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
     for answer in answers:
         if "verdicts" in answer:
             _check_node(options.node, answer)
+    if not options.filename and options.attempt is None and not options.node:
+        answers = [_with_pools(session, options, answer) for answer in answers]
     if form != "table":
         whole = answers[0] if len(answers) == 1 else answers
         if answers:
@@ -143,6 +157,7 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         return 1 if failed else 0
     from kschedd.printing.reports.causes import diagnosis
     from kschedd.printing.reports.explaining import explanation, timing
+    from kschedd.printing.reports.pools import pod_launch_text
     from kschedd.printing.terminal.tables import flowing
 
     if not options.filename:
@@ -151,6 +166,8 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         text = diagnosis(answer, session.style)
         if "verdicts" in answer:
             text += "\n" * bool(text) + explanation(answer, session.style, node=options.node, every_node=options.all)
+        if "pools" in answer:
+            text += "\n" + pod_launch_text(answer["pools"])
         text += timing(answer, session.style) if options.timing else ""
         if not options.filename and _never_attempted(session, answer):
             note = f"{answer['pod']} has not been attempted yet; this is the result of an attempt now.\n\n"
@@ -168,6 +185,15 @@ def _note_pod_named(session: VerbSession, word: str, namespace: str | None) -> N
     except (RpcError, ConnectionLostError, NoDaemonError):
         return
     session.note(f"there is a pod of that name: explain pod/{word}")
+
+
+def _with_pools(session: VerbSession, options: argparse.Namespace, answer: Any) -> Any:
+    """Add the decision of the autoscaler about a pending pod to the pod's explanation, if there are node pools."""
+    pod = answer.get("pod")
+    if not isinstance(pod, str) or answer.get("node") or answer.get("reserved"):
+        return answer
+    found = session.daemon.call("pools.explain", pod=pod, pools=pool_sources(session, options.pools, "explain"))
+    return answer if found is None else {**answer, "pools": found}
 
 
 def _never_attempted(session: VerbSession, answer: Mapping[str, Any]) -> bool:

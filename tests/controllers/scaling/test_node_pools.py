@@ -36,6 +36,8 @@ WEB = """{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {r
  selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {
  terminationGracePeriodSeconds: 0, containers: [
  {name: a, image: a, resources: {requests: {cpu: 1500m, memory: 1Gi}}}]}}}}"""
+HUGE = """{apiVersion: v1, kind: Pod, metadata: {name: huge}, spec: {containers: [
+ {name: a, image: a, resources: {requests: {cpu: "40"}}}]}}"""
 BUDGET = """{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 0,
  selector: {matchLabels: {app: web}}}}"""
 
@@ -237,3 +239,45 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path, text: str, words: s
     (tmp_path / "pools.yaml").write_text(text)
     found = ScenarioCluster(tmp_path).execute("controllers --pools pools.yaml", "")
     assert (found.status != 0, words in found.text) == (True, True), found.text
+
+
+def test_explain_names_the_pools_and_the_rules_for_a_pod_without_a_launch(tmp_path: Path) -> None:
+    cluster = cluster_of(tmp_path, POOLS % ("karpenter", ""))
+    cluster.do("apply", WEB % 1 + "\n---\n" + HUGE)
+    text = cluster.do("explain huge", "")
+    assert text.endswith(
+        "no pool launches a node for default/huge:\n"
+        "  pool small (resources): cpu: the pod, and DaemonSets, need 40; the largest instance type has 4\n"
+        "  pool large (resources): cpu: the pod, and DaemonSets, need 40; the largest instance type has 16\n"
+    ), text
+    found = json.loads(cluster.do("explain huge -o json", ""))["pools"]
+    assert [(each["pool"], each["rule"]) for each in found["refused"]] == [
+        ("small", "resources"),
+        ("large", "resources"),
+    ]
+    assert (found["launch"], found["existing"]) == (None, "")
+
+
+def test_explain_names_the_node_that_is_launched_for_a_pod(tmp_path: Path) -> None:
+    cluster = cluster_of(tmp_path, POOLS % ("karpenter", ""))
+    cluster.do("apply", WEB % 1)
+    (pod,) = (line.partition(" ")[0] for line in cluster.do("get pods --no-headers", "").splitlines())
+    launch = f"node small-1 (pool small: small, 0.2 per hour) for default/{pod}"
+    assert cluster.do(f"explain {pod}", "").endswith(f"karpenter launches {launch}\n")
+    cluster.do("advance 5s", "")
+    assert f"karpenter is launching {launch}; it is ready at 2025-01-01T00:01:0" in cluster.do(
+        "explain deployment/web", ""
+    )
+    cluster.do("rest", "")
+    assert "small-1 (pool" not in cluster.do(f"explain {pod}", "")
+
+
+def test_explain_reads_pools_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "pools.yaml").write_text(POOLS % ("cluster-autoscaler", ""))
+    cluster = ScenarioCluster(tmp_path)
+    cluster.do("apply", HUGE)
+    assert "pool" not in cluster.do("explain huge", "")
+    assert "pool small (template): its template rejects the pod: Insufficient cpu" in cluster.do(
+        "explain huge --pools pools.yaml", ""
+    )
+    assert "--pools: 1 of 1 paths cannot be read" in cluster.do("explain huge --pools no.yaml", "")
