@@ -38,7 +38,7 @@ WRITING: Final = (
     ),
 )
 #: the parser's attributes for flags that name files
-FILE_FLAGS: Final = ("filename", "patch_file", "from_file", "from_env_file")
+FILE_FLAGS: Final = ("filename", "patch_file", "from_file", "from_env_file", "pools")
 _OUTPUTS: Final = ("go-template-file", "custom-columns-file", "templatefile")
 _INPUT_FLAGS: Final = {
     **dict.fromkeys(("apply", "create", "delete", "explain", "replace"), "-f"),
