@@ -15,6 +15,7 @@ from kschedd.pools.decisions.karpenter import DISRUPTED
 from kschedd.pools.settings import KARPENTER
 from kschedd.store.writes import Delete, Evict, Write, patch_of
 
+INTERRUPTED: Final = "Interrupted"  # reason of the removal of a node that the cloud provider takes back
 RETRY_S: Final = 5.0  # time between two requests to evict a pod that its disruption budget keeps
 
 

@@ -23,14 +23,21 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.running.controller import View
-from kschedd.controllers.scaling.launches import RETRY_S, LeavingNode, StartingNode, tainted, untainted
+from kschedd.controllers.scaling.launches import (
+    INTERRUPTED,
+    RETRY_S,
+    LeavingNode,
+    StartingNode,
+    tainted,
+    untainted,
+)
 from kschedd.controllers.scaling.totals import ScalingTotals
 from kschedd.object_faults import FaultLedger
 from kschedd.pools.cluster import READ_KINDS, NodeLaunch, PooledCluster, ScaleUp, is_unschedulable
 from kschedd.pools.decisions import autoscaler, karpenter
 from kschedd.pools.decisions.loops import RemovalLoop
 from kschedd.pools.reading import Pools, pool_name
-from kschedd.pools.settings import KARPENTER
+from kschedd.pools.settings import KARPENTER, Interruption
 from kschedd.pools.trials import PlacementTrials
 from kschedd.store.errors import ApiError
 from kschedd.store.objects.log import ADDED, DELETED, WatchEvent
@@ -64,6 +71,8 @@ class NodePools:
         self._removal_at: float | None = None
         self._recheck_at: float | None = None  # next look for a removal, although nothing has changed
         self._backoff: dict[str, tuple[float, float]] = {}  # group -> end and length of its backoff
+        self._began_s: float | None = None
+        self._interrupted = 0  # number of interruptions so far
         self._decision: Decision | None = None
         self.totals = ScalingTotals()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -72,8 +81,14 @@ class NodePools:
 
     @property
     def next_deadline(self) -> float | None:
-        found = [at for at in (self.next_work, self._recheck_at) if at is not None]
+        found = [at for at in (self.next_work, self._recheck_at, self._interruption_at) if at is not None]
         return min(found, default=None)
+
+    @property
+    def _interruption_at(self) -> float | None:
+        """The time of the next interruption."""
+        left = self.pools.settings.interruptions[self._interrupted :]
+        return left[0].at_s + self._began_s if left and self._began_s is not None else None
 
     @property
     def next_work(self) -> float | None:
@@ -173,7 +188,12 @@ class NodePools:
         if self._recheck_at is not None and self._recheck_at <= now:
             self._recheck_at = None
             self._wake_removal(now)
+        if self._began_s is None:
+            self._began_s = now
         writes = self._boot(view, now)
+        while self._interruption_at is not None and self._interruption_at <= now:
+            writes += self._interrupt(self.pools.settings.interruptions[self._interrupted], view, now)
+            self._interrupted += 1
         writes += self._drain(view, now)
         if self._decision is None:
             self._decision = self._begin(view, now)
@@ -329,6 +349,19 @@ class NodePools:
             self._start(removal.replacement, now, removal.nodes, removal.reason)
         return writes
 
+    def _interrupt(self, each: Interruption, view: View, now: float) -> list[Write]:
+        """Drain nodes that the cloud provider takes back after its warning."""
+        nodes = [node for space in view.present("Node") for node in space if isinstance(node, Node)]
+        matching = sorted(
+            (node for node in nodes if node.name not in self._leaving and each.matches(node.labels, pool_name(node))),
+            key=lambda node: node.name,
+        )
+        writes = []
+        for node in self._rng().sample(matching, each.number_of(len(matching))):
+            self._leaving[node.name] = LeavingNode(INTERRUPTED, now, now, now + each.warning_s)
+            writes.append(tainted(node, self.pools.autoscaler, now))
+        return writes
+
     def _leave(self, name: str, reason: str, view: View, now: float) -> None:
         node = view.find("Node", "", name)
         pool = pool_name(node) if isinstance(node, Node) else ""
@@ -345,7 +378,8 @@ class NodePools:
             if not isinstance(node, Node):
                 del self._leaving[name]
                 continue
-            if self.pools.autoscaler != KARPENTER and each.refused and now - each.since_s >= _ABORT_S:
+            drains = self.pools.autoscaler != KARPENTER and each.reason != INTERRUPTED
+            if drains and each.refused and now - each.since_s >= _ABORT_S:
                 del self._leaving[name]
                 self._removals.failed(name, now)
                 writes.append(untainted(node))

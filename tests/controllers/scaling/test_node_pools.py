@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.controllers.running.controller import View
 from kschedd.controllers.scaling.node_pools import NodePools
 from kschedd.pools.reading import PoolFile, read_pools
@@ -281,3 +282,75 @@ def test_explain_reads_pools_from_a_file(tmp_path: Path) -> None:
         "explain huge --pools pools.yaml", ""
     )
     assert "--pools: 1 of 1 paths cannot be read" in cluster.do("explain huge --pools no.yaml", "")
+
+
+SPOT = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: spot}
+spec: {template: {spec: {}}, disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: Never}}
+---
+[{"name": "t", "resources": {"cpu": "2", "memory": "16Gi"}, "offerings": [{"Price": 1, "Requirements": [
+  {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["%s"]}]}]}]
+---
+autoscaler: {interruptions: [{at: 1h, count: %s}]}
+"""
+
+
+def test_interrupted_spot_nodes_are_drained_and_replaced(tmp_path: Path) -> None:
+    cluster = cluster_of(tmp_path, SPOT % ("spot", "50%"))
+    cluster.do("apply", WEB % 4)
+    cluster.do("advance 59m", "")
+    assert (len(names(cluster)), running(cluster)) == (4, 4)
+    before = {each["metadata"]["uid"] for each in nodes(cluster)}
+    cluster.do("advance 61s", "")
+    cluster.do("advance 5m", "")
+    after = {each["metadata"]["uid"] for each in nodes(cluster)}
+    assert (len(before & after), len(after), running(cluster)) == (2, 4, 4)
+
+
+def test_an_interrupted_node_is_deleted_after_its_warning_although_a_budget_keeps_its_pod(tmp_path: Path) -> None:
+    cluster = cluster_of(tmp_path, SPOT % ("spot", "1"))
+    cluster.do("apply", WEB % 1 + "\n---\n" + BUDGET)
+    cluster.do("advance 1h1m", "")
+    assert (len(names(cluster)), running(cluster)) == (1, 1), "the budget refuses the eviction"
+    uid = nodes(cluster)[0]["metadata"]["uid"]
+    cluster.do("advance 2m", "")
+    assert uid not in {each["metadata"]["uid"] for each in nodes(cluster)}
+    cluster.do("advance 5m", "")
+    assert running(cluster) == 1
+
+
+def test_nodes_that_are_not_spot_nodes_are_not_interrupted(tmp_path: Path) -> None:
+    cluster = cluster_of(tmp_path, SPOT % ("on-demand", "100%"))
+    cluster.do("apply", WEB % 2)
+    cluster.do("advance 59m", "")
+    before = nodes(cluster)
+    cluster.do("advance 10m", "")
+    assert [each["metadata"]["uid"] for each in nodes(cluster)] == [each["metadata"]["uid"] for each in before]
+
+
+def test_a_pool_without_capacity_types_is_interrupted_by_its_name(tmp_path: Path) -> None:
+    interruptions = ", interruptions: [{at: 10m, pool: small, warning: 30s}, {at: 10m, zone: z, count: 100%}]"
+    cluster = cluster_of(tmp_path, POOLS % ("cluster-autoscaler", interruptions))
+    cluster.do("apply", WEB % 2)
+    cluster.do("advance 10m1s", "")
+    assert names(cluster) == [], "its pods end at once"
+    cluster.do("advance 3m", "")
+    assert running(cluster) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[{count: 1}]", "at: required, such as 2h"),
+        ("[{at: 1h, count: 0}]", "must be a number of nodes or a share of them"),
+        ("[{at: 1h, count: 101%}]", "must be a number of nodes or a share of them"),
+        ("[{at: soon}]", "at"),
+        ("[{at: 1h, nodes: 3}]", "nodes"),
+        ("1h", "interruptions"),
+    ],
+)
+def test_interruptions_with_errors_are_rejected(text: str, why: str) -> None:
+    with pytest.raises(ConfigErrors, match=why):
+        read_pools([PoolFile("pools.yaml", POOLS % ("karpenter", f", interruptions: {text}"))])
