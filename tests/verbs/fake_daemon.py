@@ -413,6 +413,9 @@ class FakeDaemon:
     def debug_state(self) -> Raw:
         return {"stopped": self.paused, "running_until": None, "holder": None, "keep": False, "breakpoints": 0}
 
+    def pools_explain(self, pod: str, pools: list[Raw]) -> None:
+        return None
+
     def queue_pod(self, pod: str) -> Raw:
         if pod != "default/web-1":
             raise RpcError("not_found", f'pods "{pod}" not found')

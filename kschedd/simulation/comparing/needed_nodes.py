@@ -203,11 +203,8 @@ class _Search:
             bound = covers.bound if complete else bound
         if covers.exhausted and complete:
             return _Cheapest(None, bound, self.unplaced([0] * len(self.shapes)))
-        starts = [
-            cover
-            for pair in zip(covers.good()[:_STARTS], covers.of_one_kind()[:_STARTS], strict=False)
-            for cover in pair
-        ]
+        pairs = zip(covers.good()[:_STARTS], covers.of_one_kind()[:_STARTS], strict=False)
+        starts = dict.fromkeys(cover for pair in pairs for cover in pair)
         forms = [(cover, form) for cover in starts for form in (0, None) if form == 0 or _has_forms(cover, columns)]
         few = forms[: max(tries // _TRIALS_OF_START, 2)]
         repaired = [self._repaired(_form(cover, columns, form), demands, problem) for cover, form in few]
