@@ -116,12 +116,8 @@ def pod(number: int) -> Raw:
     container = {"name": "c", "image": "i", "resources": resources, "volumeMounts": mounted}
     volumes = [{"name": "kube-api-access", "projected": {"sources": [token]}}]
     meta = {"name": f"p{number}", "namespace": "default", "labels": {"app": "web"}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": meta,
-        "spec": {"containers": [container], "volumes": volumes},
-    }
+    spec = {"containers": [container], "serviceAccountName": "default", "volumes": volumes}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
 def lease(holder: str, version: str = "") -> Raw:
