@@ -28,6 +28,9 @@ class RateLimit:
         return max(now, self._full_at - max(self._burst, 1) * one_s)
 
     async def wait(self) -> None:
-        """Wait until the rate limit allows the next request."""
+        """Wait until the rate limit allows the next request. This method is no checkpoint if it need not wait."""
         if self._qps > 0:
-            await trio.sleep_until(self.next_at(trio.current_time()))
+            now = trio.current_time()
+            at = self.next_at(now)
+            if at > now:
+                await trio.sleep_until(at)

@@ -104,7 +104,7 @@ async def idle(program: Program) -> None:
         while True:
             await trio.sleep(_STANDBY_S)
             now = cpu_s(program.process.pid)
-            if now > 0.5 and now - used < _IDLE_SHARE * _STANDBY_S:
+            if now > 0.1 and now - used < _IDLE_SHARE * _STANDBY_S:
                 return
             used = now
 
