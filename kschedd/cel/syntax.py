@@ -19,6 +19,8 @@ from kschedd.errors import KscheddError
 
 DEEPEST_NESTING: Final = 100
 HIGHEST_TREE: Final = 250
+MOST_CODE_POINTS: Final = 100_000
+_LONGEST_SHOWN: Final = 16_384  # bytes of a line
 
 _SPACE: Final = re.compile(r"(?:[ \t\r\n\f]+|//[^\n]*)*")
 _NUMBER: Final = re.compile(
@@ -125,7 +127,9 @@ class CelSyntaxError(KscheddError):
 
 
 def located(text: str, at: int, why: str) -> str:
-    """Return `why` with its position in the text, in the format of cel-go's issues."""
+    """Return `why` with its position in the text, in the format of cel-go's issues; -1 is no position."""
+    if at < 0:
+        return f"ERROR: <input>:-1:0: {why}"
     if not text:
         return f"ERROR: <input>:1:0: {why}"
     line = text.count("\n", 0, at) + 1
@@ -133,7 +137,8 @@ def located(text: str, at: int, why: str) -> str:
     end = text.find("\n", at)
     column = at - start
     shown = text[start : len(text) if end < 0 else end]
-    return f"ERROR: <input>:{line}:{column + 1}: {why}\n | {shown}\n | {'.' * column}^"
+    where = f"ERROR: <input>:{line}:{column + 1}: {why}"
+    return where if len(shown.encode(errors="replace")) > _LONGEST_SHOWN else f"{where}\n | {shown}\n | {'.' * column}^"
 
 
 Macro = Callable[[CallExpr], "Expr | MacroFault | None"]
@@ -149,6 +154,9 @@ class MacroFault:
 
 def parse(text: str, macros: Macros | None = None) -> Expr:
     """Return the tree of an expression. Raises CelSyntaxError."""
+    if len(text) > MOST_CODE_POINTS:
+        why = f"expression code point size exceeds limit: size: {len(text)}, limit {MOST_CODE_POINTS}"
+        raise CelSyntaxError(text, -1, why)
     return _Parser(text, tokens(text), macros or {}).whole()
 
 
@@ -342,14 +350,15 @@ class _Parser:
             binds = _BINARY.get(token.text, 0) if token.kind == "mark" else 0
             if binds < least or binds == 0:
                 return left
-            self.place += 1
-            right = self.binary(binds + 1)
             name = f"_{token.text}_" if token.text != "in" else "@in"
+            at, operands = token.at, [left]
             if binds <= 2 and isinstance(left, CallExpr) and left.name == name:
-                # A chain of && or || becomes one node, so that long chains do not increase the height.
-                left = self.made(CallExpr(left.at, name, (*left.args, right)), *left.args, right)
-            else:
-                left = self.made(CallExpr(token.at, name, (left, right)), left, right)
+                at, operands = left.at, list(left.args)
+            while self.take(token.text):
+                operands.append(self.binary(binds + 1))
+                if binds > 2:  # only a chain of && or || becomes one node, so that it does not increase the height
+                    break
+            left = self.made(CallExpr(at, name, tuple(operands)), *operands)
 
     def unary(self) -> Expr:
         token = self.now
