@@ -6,7 +6,8 @@ advance during a call, only between calls.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from itertools import chain
+from typing import Any, Protocol
 
 import attrs
 
@@ -17,7 +18,6 @@ from kschedd.controllers.event_expiry import EventExpiry
 from kschedd.controllers.jobs.cronjobs import CronJobs
 from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.running.turns import concerned, concerning, take_turn
-from kschedd.controllers.scaling.node_pools import NodePools
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterWriter, listed
 from kschedd.store.objects.log import Cursor, WatchEvent
@@ -92,6 +92,11 @@ class ControllerRunner:
         ]
         return _finite(min(others, default=math.inf))
 
+    def rejected_creations(self) -> frozenset[Any]:
+        """Return the workloads whose controllers retry the creation of rejected objects."""
+        found = [each.creations.rejected for each in self._controllers if hasattr(each, "creations")]
+        return frozenset(chain.from_iterable(found))
+
     def faults(self) -> list[ObjectFault]:
         """Return the objects that a controller failed to handle."""
         return [fault for controller in self._controllers for fault in controller.faults.faults()]
@@ -134,9 +139,9 @@ class ControllerRunner:
 
 def _next_work(controller: Controller, deadline: float) -> float:
     """Return the next deadline of a controller's work that ends, or infinity if it has none."""
-    if not isinstance(controller, NodePools):
+    if not hasattr(controller, "next_work"):
         return deadline
-    at = controller.next_work
+    at: float | None = controller.next_work
     return math.inf if at is None else at
 
 

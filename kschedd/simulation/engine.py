@@ -9,10 +9,11 @@ called.
 Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of the same clock.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 
@@ -23,6 +24,7 @@ from kschedd.config.loading.load import default_config
 from kschedd.config.model import Config
 from kschedd.config.versions.kube_versions import KubernetesVersion
 from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.workloads.backoff import LONGEST_RETRY_S
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, error
@@ -330,20 +332,26 @@ class Engine:
     def run_to_rest(
         self, limit_s: float = 3600.0, check: Callable[[], None] = lambda: None, *, cron_jobs: bool = False
     ) -> bool:
-        """Advance until only periodic retries of unschedulable pods and times of CronJobs remain.
+        """Advance until only periodic retries and times of CronJobs remain.
 
         Unschedulable pods are not retried, because an attempt in the same state of the cluster would fail again.
-        `cron_jobs`: process the times of CronJobs as well. Returns False if the work takes more than `limit_s` virtual
-        seconds. `check` is called between two points in virtual time, and after each decision.
+        Rejected creations, such as those that exceed a quota, are each retried once after all other work. `cron_jobs`:
+        process the times of CronJobs as well. Returns False if the work takes more than `limit_s` virtual seconds.
+        `check` is called between two points in virtual time, and after each decision.
         """
         end = self.now_s + limit_s
         self.run_until_idle(check)
+        rejected: frozenset[Any] = frozenset()  # workloads with rejected creations
+        retried_at = math.inf  # time at which each of them has been retried, if there is no other work until then
         while True:
             check()
             busy = self.next_moment(retries=False, cron_jobs=cron_jobs)
             if self.driver.debugger.stop is not None:
                 return False
-            if busy is None:
+            before, rejected = rejected, self._rejected_creations() if busy is None else frozenset()
+            if rejected != before:
+                retried_at = self.now_s + LONGEST_RETRY_S
+            if busy is None and (not rejected or self.now_s >= retried_at):
                 return True
             moment = self.next_moment()
             if moment is None or moment > end:
@@ -351,6 +359,9 @@ class Engine:
             self._set_time(max(self.now_s, moment))
             self._ring()
             self.run_until_idle(check)
+
+    def _rejected_creations(self) -> frozenset[Any]:
+        return frozenset() if self._runner is None else self._runner.rejected_creations()
 
     def _ring(self) -> None:
         """Process the deadlines that are due: backoffs, the retry of unschedulable pods, Permit timeouts."""

@@ -46,7 +46,7 @@ class Jobs(InSteps):
     def __init__(self, *, detailed_events: bool = False) -> None:
         self._later: Timers[Key] = Timers()
         self._retry: Timers[Key] = Timers()  # retries of rejected pods
-        self._refused = CreateBackoff(self._retry)
+        self.creations = CreateBackoff(self._retry)
         self._adoption = Adoption()
         self._selectors = Derived(_selector)
         self._tallies: Tallies[JobTally] = Tallies(("Job",))
@@ -58,6 +58,10 @@ class Jobs(InSteps):
     def next_deadline(self) -> float | None:
         times = [at for at in (self._later.next, self._retry.next) if at is not None]
         return min(times, default=None)
+
+    @property
+    def next_work(self) -> float | None:
+        return self._later.next
 
     def concerns(self, event: WatchEvent) -> bool:
         new, old = event.new, event.old
@@ -122,7 +126,7 @@ class Jobs(InSteps):
         key = (job.kind, job.namespace, job.name)
         self._later.clear(key)
         self._retry.clear(key)
-        self._refused.clear(key)
+        self.creations.clear(key)
         self._backoff.pop(job.uid, None)
         self._selectors.forget(job)
 
@@ -147,11 +151,11 @@ class Jobs(InSteps):
             return (yield from of_each(pods.items.values(), _uncounted))
         if adoptions or releases:
             return adoptions + releases  # the events of these writes trigger the next sync
-        waits = self._refused.waits(key, now)
+        waits = self.creations.waits(key, now)
         record = self._backoff.get(job.uid, PodBackoff())
         done = yield from syncing(job, pods, record, now, may_create=not waits)
         if not waits and not done.create:
-            self._refused.clear(key)
+            self.creations.clear(key)
         if done.again_at is None:
             self._later.clear(key)
         else:
@@ -198,7 +202,7 @@ class Jobs(InSteps):
         meta = write.raw["metadata"]
         key = ("Job", meta["namespace"], meta["ownerReferences"][-1]["name"])
         self._later.set(key, now)  # the next sync counts the active pods again
-        self._refused.refused(key, now)
+        self.creations.refused(key, now)
         job = view.find(*key)
         if job is None:
             return []

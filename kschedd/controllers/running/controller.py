@@ -11,6 +11,10 @@ can change the controller's state.
 A controller may also have a method `on_performed(write, obj, view, now)`. `on_performed` is called after each
 successful write, with the resulting object, and returns the Events to write.
 
+A controller with deadlines that recur without end has a property `next_work`, the next time of its other work, or
+None. A controller that retries rejected creations has an attribute `creations`, a `CreateBackoff`; in the same state of
+the cluster, a retry would be rejected again, so `next_work` excludes these retries.
+
 If `reconcile` may take long, for example for a workload of thousands of pods, the controller derives from `InSteps`;
 its method `reconciling` then does the work in steps. Between two steps other tasks run, but no task may read or write
 the cluster.

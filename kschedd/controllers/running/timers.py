@@ -1,7 +1,7 @@
 """Deadlines of a controller's later reconciles, by key."""
 
 import heapq
-from collections.abc import Hashable
+from collections.abc import Container, Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -35,6 +35,10 @@ class Timers(Generic[K]):
         while self._heap and self._at.get(self._heap[0][2]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
+
+    def next_without(self, keys: Container[K]) -> float | None:
+        """Return the earliest time of the keys that are not in `keys`, or None."""
+        return min((at for key, at in self._at.items() if key not in keys), default=None)
 
     def due(self, now: float, most: int | None = None) -> list[K]:
         """Remove and return at most `most` keys with a time at or before `now`, in order of time.

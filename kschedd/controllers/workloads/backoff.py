@@ -94,7 +94,7 @@ def failed_soon(pod: Object, now: float) -> bool:
 
 
 _FIRST_RETRY_S: Final = 1.0
-_LONGEST_RETRY_S: Final = 300.0
+LONGEST_RETRY_S: Final = 300.0
 
 
 class CreateBackoff:
@@ -112,6 +112,16 @@ class CreateBackoff:
         """Return whether the last attempt was rejected."""
         return key in self._refusals
 
+    @property
+    def rejected(self) -> frozenset[Key]:
+        """The workloads whose last attempt was rejected."""
+        return frozenset(self._refusals)
+
+    @property
+    def next_other(self) -> float | None:
+        """The earliest time in the timers that is not the retry of a rejected creation, or None."""
+        return self._timers.next_without(self._refusals)
+
     def waits(self, key: Key, now: float) -> bool:
         """Return whether the next attempt is not due yet."""
         at = self._timers.at(key)
@@ -126,7 +136,7 @@ class CreateBackoff:
             return False
         times = self._refusals.get(key, 0)
         self._refusals[key] = times + 1
-        self._timers.set(key, now + min(_FIRST_RETRY_S * 2**times, _LONGEST_RETRY_S))
+        self._timers.set(key, now + min(_FIRST_RETRY_S * 2**times, LONGEST_RETRY_S))
         return True
 
     def clear(self, key: Key) -> None:

@@ -66,7 +66,7 @@ class DaemonSets(InSteps):
 
     def __init__(self, *, detailed_events: bool = False) -> None:
         self._later: Timers[Key] = Timers()
-        self._backoff = CreateBackoff(self._later)
+        self.creations = CreateBackoff(self._later)
         self._events = EventRecorder("daemonset-controller", detailed=detailed_events)
         self._pods = Ownership(("DaemonSet",), "Pod")
         self._revisions = Ownership(("DaemonSet",), "ControllerRevision")
@@ -81,6 +81,10 @@ class DaemonSets(InSteps):
     @property
     def next_deadline(self) -> float | None:
         return self._later.next
+
+    @property
+    def next_work(self) -> float | None:
+        return self.creations.next_other
 
     def concerns(self, event: WatchEvent) -> bool:
         return self._pods.concerns(event)
@@ -113,7 +117,7 @@ class DaemonSets(InSteps):
         daemon_set = view.find(*key)
         if daemon_set is None:
             self._later.clear(key)
-            self._backoff.clear(key)
+            self.creations.clear(key)
             return []
         return [] if daemon_set.deleting else (yield from self._sync(daemon_set, view, now))
 
@@ -204,12 +208,12 @@ class DaemonSets(InSteps):
         daemon_set = sync.daemon_set
         key = ("DaemonSet", daemon_set.namespace, daemon_set.name)
         writes: list[Write] = [Delete("Pod", p.namespace, p.name, p.uid) for p in step.delete[:BURST]]
-        if step.create_on and not self._backoff.waits(key, now):
+        if step.create_on and not self.creations.waits(key, now):
             digest = sync.revision.digest
             made = [daemon_pods.daemon_pod(daemon_set, node, digest) for node in step.create_on[:BURST]]
             writes += [Create(raw) for raw in made]
         if not step.create_on:
-            self._backoff.clear(key)
+            self.creations.clear(key)
         if max(len(step.create_on), len(step.delete)) > BURST:
             self._wake(daemon_set, now)
         return writes
@@ -276,7 +280,7 @@ class DaemonSets(InSteps):
         key = ("DaemonSet", meta["namespace"], meta["ownerReferences"][0]["name"])
         daemon_set = view.find(*key)
         if write.raw["kind"] == "Pod":
-            self._backoff.refused(key, now)
+            self.creations.refused(key, now)
             if daemon_set is None:
                 return []
             return self._events.failure(daemon_set, error, now, "FailedCreate", f"Error creating: {error}")

@@ -78,7 +78,7 @@ class ReplicaSets(InSteps):
 
     def __init__(self, *, detailed_events: bool = False) -> None:
         self._later: Timers[Key] = Timers()
-        self._backoff = CreateBackoff(self._later)
+        self.creations = CreateBackoff(self._later)
         self._events = {kind: EventRecorder(name, detailed=detailed_events) for kind, name in _COMPONENTS.items()}
         self._detailed_events = detailed_events
         self._pods = Ownership(_KINDS, "Pod")
@@ -91,6 +91,10 @@ class ReplicaSets(InSteps):
     @property
     def next_deadline(self) -> float | None:
         return self._later.next
+
+    @property
+    def next_work(self) -> float | None:
+        return self.creations.next_other
 
     def concerns(self, event: WatchEvent) -> bool:
         return self._pods.concerns(event)
@@ -115,7 +119,7 @@ class ReplicaSets(InSteps):
         if replica_set is not None:
             return (yield from self._sync(replica_set, view, now))
         self._later.clear((kind, namespace, name))
-        self._backoff.clear((kind, namespace, name))
+        self.creations.clear((kind, namespace, name))
         self._failures.forget((kind, namespace, name))
         self._failing.discard((kind, namespace, name))
         return []
@@ -135,7 +139,7 @@ class ReplicaSets(InSteps):
         if abs(surplus) > BURST:
             self._later.set(key, now)
         if surplus < 0:
-            if self._backoff.waits(key, now) or self._waits_after_failures(key, now):
+            if self.creations.waits(key, now) or self._waits_after_failures(key, now):
                 return []
             wanted = pod_from_template(replica_set, replica_set.spec.get("template") or {})
             return [Create(wanted)] * min(-surplus, BURST)
@@ -144,7 +148,7 @@ class ReplicaSets(InSteps):
             rank = partial(deletion_rank, beside=beside, now=now)
             first = yield from first_by_rank(tally.items.values(), rank, min(surplus, BURST))
             return [Delete("Pod", pod.namespace, pod.name, pod.uid) for pod in first]
-        self._backoff.clear(key)
+        self.creations.clear(key)
         return []
 
     def _waits_after_failures(self, key: Key, now: float) -> bool:
@@ -182,7 +186,7 @@ class ReplicaSets(InSteps):
             "availableReplicas": tally.count(lambda pod: pod.available),
             "observedGeneration": replica_set.metadata.get("generation") or 0,
         }
-        if key not in self._backoff and condition(replica_set.status, "ReplicaFailure") is not None:
+        if key not in self.creations and condition(replica_set.status, "ReplicaFailure") is not None:
             conditions = replica_set.status.get("conditions") or []
             status["conditions"] = [c for c in conditions if c.get("type") != "ReplicaFailure"]
         return status
@@ -202,7 +206,7 @@ class ReplicaSets(InSteps):
         meta = write.raw["metadata"]
         owner = meta["ownerReferences"][0]
         key = (owner["kind"], meta["namespace"], owner["name"])
-        if not self._backoff.refused(key, now):
+        if not self.creations.refused(key, now):
             return []  # another rejection of the same batch was already handled
         replica_set = view.find(*key)
         if replica_set is None:

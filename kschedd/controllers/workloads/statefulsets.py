@@ -60,7 +60,7 @@ class StatefulSets(InSteps):
 
     def __init__(self, *, detailed_events: bool = False) -> None:
         self._later: Timers[Key] = Timers()
-        self._backoff = CreateBackoff(self._later)
+        self.creations = CreateBackoff(self._later)
         self._events = EventRecorder("statefulset-controller", detailed=detailed_events)
         self._pods = Ownership(("StatefulSet",), "Pod")
         self._failures: FailureBackoff[tuple[str, str]] = FailureBackoff()  # by StatefulSet uid and pod name
@@ -75,6 +75,10 @@ class StatefulSets(InSteps):
     @property
     def next_deadline(self) -> float | None:
         return self._later.next
+
+    @property
+    def next_work(self) -> float | None:
+        return self.creations.next_other
 
     def concerns(self, event: WatchEvent) -> bool:
         if event.new.kind == CLAIM:
@@ -111,7 +115,7 @@ class StatefulSets(InSteps):
         if workload is not None:
             return (yield from self._sync(workload, view, now))
         self._later.clear(key)
-        self._backoff.clear(key)
+        self.creations.clear(key)
         return []
 
     def _sync(self, workload: Object, view: View, now: float) -> Reconciling:
@@ -173,7 +177,7 @@ class StatefulSets(InSteps):
     ) -> Reconciling:
         key = ("StatefulSet", workload.namespace, workload.name)
         writes: list[Write] = []
-        if step.create and not self._backoff.waits(key, now):
+        if step.create and not self.creations.waits(key, now):
             for number, (ordinal, of_current) in enumerate(step.create[:BURST], 1):
                 if not number % _STEP:
                     yield
@@ -190,9 +194,9 @@ class StatefulSets(InSteps):
                 template = template_of(revision)
                 writes.append(Create(stateful_pods.stateful_pod(workload, template, revision.name, ordinal)))
         if step.blocked:
-            self._backoff.refused(key, now)
+            self.creations.refused(key, now)
         elif not step.create:
-            self._backoff.clear(key)
+            self.creations.clear(key)
         gone = [pod for pod in step.delete if not self._waits_after_failure(workload, pod, now)]
         writes += [Delete("Pod", pod.namespace, pod.name, pod.uid) for pod in gone[:BURST]]
         if max(len(step.create), len(step.delete)) > BURST:
@@ -269,7 +273,7 @@ class StatefulSets(InSteps):
             claim = Object.from_raw(write.raw)
             events: list[Write] = []
             for key in self._pods.candidates(claim):
-                self._backoff.refused(key, now)
+                self.creations.refused(key, now)
                 workload = view.find(*key)
                 if workload is not None and (pod := stateful_pods.pod_of_claim(workload, claim.name)):
                     of = f"{pod} in StatefulSet {workload.name} failed error:"
@@ -278,7 +282,7 @@ class StatefulSets(InSteps):
                     events += self._events.failure(workload, error, now, "FailedCreate", why, pod_why)
             return events
         key = ("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"])
-        self._backoff.refused(key, now)
+        self.creations.refused(key, now)
         owner = view.find(*key)
         if owner is None or isinstance(error, AlreadyExists):
             return []
