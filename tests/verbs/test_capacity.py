@@ -86,7 +86,7 @@ def trained(tmp_path: Path) -> ScenarioCluster:
 
 def test_capacity_of_a_workload_counts_all_its_pods_and_those_of_other_sizes(trained: ScenarioCluster) -> None:
     assert trained.do("capacity deployment/train", "").splitlines() == [
-        "SPEC               FIT   NODES   ALTERNATIVES                                WHY NOT MORE",
+        "SPEC               FIT   NODES   FIT BY SIZE                                 WHY NOT MORE",
         "deployment/train   8     2       16x1 or 8x2 or 4x4 or 2x8 example.com/gpu   0/2 nodes are available: "
         "2 Insufficient example.com/gpu.",
     ]
@@ -99,7 +99,7 @@ def test_plan_says_how_many_fit_at_most(trained: ScenarioCluster) -> None:
     assert result.status == 1
     last = result.text.splitlines()[-3:]
     assert last[0].startswith("deployment/train: 8 of 12 pods fit; 2 example.com/gpu requested, ")
-    assert last[1] == "  with other sizes, these would fit: 16x1 or 8x2 or 4x4 or 2x8 example.com/gpu"
+    assert last[1] == "  pods that fit, by the size of their request: 16x1 or 8x2 or 4x4 or 2x8 example.com/gpu"
     assert last[2] == "complete: 4 pods stay pending, and no work is left"
     planned = json.loads(trained.execute("plan -o json scale deployment train --replicas 12", "").text)
     (largest,) = planned["largest"]

@@ -55,6 +55,10 @@ def test_what_was_planned_is_what_is_done(cluster: ScenarioCluster, change: str)
         pytest.param(
             "plan drain nope", 'error: nodes "nope" not found', id="what-failed-and-did-nothing-says-only-why"
         ),
+        pytest.param("plan get pods", "error: get cannot be planned: it changes nothing", id="a-verb-that-only-reads"),
+        pytest.param(
+            "plan 'drain n1; drain n2'", "Several commands: fork create NAME", id="several-commands-in-quotes"
+        ),
         pytest.param(
             "plan cordon n1 --detailed-exitcode",
             "Flags of plan go before the command: plan --detailed-exitcode cordon ...",
@@ -120,3 +124,17 @@ def test_a_planned_descheduler_policy_may_come_from_standard_input(cluster: Scen
     [warning] = [line for line in text.splitlines() if line.startswith("Warning: ")]
     assert "not evicted from" in warning
     assert warning.endswith("(PodLifeTime of profile p): maxNoOfPodsToEvictTotal is reached")
+
+
+APART = """{apiVersion: apps/v1, kind: Deployment, metadata: {name: one}, spec: {replicas: 12,
+ selector: {matchLabels: {app: one}}, template: {metadata: {labels: {app: one}}, spec: {
+ affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [
+ {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: one}}}]}},
+ containers: [{name: a, image: a, resources: {requests: {cpu: 10m}}}]}}}}"""
+
+
+def test_sizes_of_pods_are_named_only_if_more_of_them_fit(cluster: ScenarioCluster) -> None:
+    assert "by the size of their request" in cluster.do("plan scale deployment web --replicas 60", "")
+    apart = cluster.do("plan apply -f -", APART)
+    assert "deployment/one: 9 of 12 pods fit; " in apart
+    assert "by the size of their request" not in apart

@@ -130,7 +130,7 @@ def fits_table(found: Sequence[dict[str, Any]], *, of_all: bool = False) -> Tabl
     """
     headers = (f"+1 {shape['name'].upper()}" for shape in found[0]["shapes"])
     sized = any(each["alternatives"] for each in found)
-    heads = ("SPEC", "FIT" if of_all else "MORE FIT", *headers, "NODES", *["ALTERNATIVES"] * sized, "WHY NOT MORE")
+    heads = ("SPEC", "FIT" if of_all else "MORE FIT", *headers, "NODES", *["FIT BY SIZE"] * sized, "WHY NOT MORE")
     return Table(heads, tuple(_fits_row(each, sized=sized) for each in found))
 
 

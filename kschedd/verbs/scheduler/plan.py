@@ -39,6 +39,14 @@ _WITHIN_S: Final = 3600.0
 
 #: verbs that follow the decision of an autoscaler, which `plan` compares with the scheduler's placements
 OF_POOLS: Final = frozenset(("scale-up", "consolidate", "remove-node"))
+#: verbs that change nothing, so that a plan of them has no result
+READING: Final = frozenset(
+    (
+        *("get", "describe", "explain", "events", "logs", "top", "diff", "wait", "api-resources", "can-i", "auth"),
+        *("queue", "decisions", "waiting", "spread", "expect", "status", "info", "clients", "weights", "metrics"),
+        *("capacity", "nodes-needed", "compare", "save", "report", "watch", "where", "costs", "plugins"),
+    )
+)
 _OWN_FLAGS = ("--within", "--limit", "--keep", "--detailed-exitcode")
 
 
@@ -71,6 +79,18 @@ def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
             raise UsageError("plan requires a command, such as: plan drain node-a", "plan")
         if words[0] in OVER_FORKS:
             raise UsageError(f"{words[0]} cannot be planned: it changes no objects of the cluster", "plan")
+        if words[0] in READING:
+            raise UsageError(
+                f"{words[0]} cannot be planned: it changes nothing. To read the result of a plan: "
+                f"plan --keep NAME COMMAND, then fork run NAME {words[0]} ...",
+                "plan",
+            )
+        if " " in words[0]:
+            raise UsageError(
+                f'"{words[0]}": the words of one command are expected, without quotes. Several commands: '
+                "fork create NAME, fork run NAME COMMAND, fork diff NAME",
+                "plan",
+            )
         own = words[: words.index("--")] if "--" in words else words
         if any(word in ("-o", "--output") or word.startswith(("-o=", "--output=")) for word in own):
             raise UsageError(f"flags of plan go before the command: plan -o FORM {words[0]} ...", "plan")
@@ -202,11 +222,13 @@ def _largest(inner: VerbSession, diff: dict[str, Any]) -> Iterator[dict[str, Any
 
 
 def _largest_text(each: dict[str, Any]) -> str:
+    """Return the lines about a workload: the cause, and the sizes of pods of which more would fit."""
     workload = each["workload"]
     named = f"{workload['kind'].lower()}/{workload['name']}"
-    others = alternatives_text(each)
+    helps = any(other["fits"] > each["fits"] for other in each["alternatives"] or ())
+    others = alternatives_text(each) if helps else ""
     text = f"{named}: {each['fits']} of {each['wanted']} pods fit; {each['cause']['message']}\n"
-    return text + (f"  with other sizes, these would fit: {others}\n" if others else "")
+    return text + (f"  pods that fit, by the size of their request: {others}\n" if others else "")
 
 
 def verbs(run: Run) -> tuple[Verb, ...]:
