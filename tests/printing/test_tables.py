@@ -100,3 +100,12 @@ def test_prose_is_broken_at_spaces_and_keeps_its_indentation() -> None:
     )  # fmt: skip
     assert flowing("a-word-that-is-longer-than-a-line and more", style) == "a-word-that-is-longer-than-a-line\nand more"
     assert flowing("one two three four five", TerminalStyle()) == "one two three four five"
+
+
+def test_a_text_of_many_lines_in_the_last_column_is_printed_below_its_row() -> None:
+    message = "0/7 nodes are available: 1 Insufficient cpu, 6 node(s) had untolerated taint(s). " * 2
+    table = Table(("POD", "PLACE", "PLUGINS", "MESSAGE"), (("default/a", "unschedulable", "P" * 20, message),))
+    narrow = render(table, TerminalStyle(width=80)).splitlines()
+    assert narrow[2].split() == ["default/a", "unschedulable", "P" * 20]
+    assert narrow[3].startswith("    0/7 nodes are available: ")
+    assert "0/7 nodes are available: " in render(table, TerminalStyle(width=140)).splitlines()[1]

@@ -3,6 +3,7 @@
 import pytest
 
 from kschedd.printing.terminal.tables import width_of
+from kschedd_repl.dashboard.dashboard import HELP, help_lines
 from kschedd_repl.dashboard.data import DashboardData, DashboardPane, DashboardView, NodeColumns
 from kschedd_repl.dashboard.grid import ScreenSize, heat_letter, heat_style, node_layout, screen_lines, spark
 
@@ -45,6 +46,21 @@ def _text(data: DashboardData, view: DashboardView, size: ScreenSize) -> list[st
     return ["".join(text for _, text in line).rstrip() for line in screen_lines(data, view, size)]
 
 
+def test_a_cut_line_ends_with_a_mark_and_the_title_loses_whole_parts() -> None:
+    lines = _text(_data(3), DashboardView(), ScreenSize(50, 24))
+    assert lines[0] == " kschedd │ 3 nodes │ 4 pods │ 4 scheduled"
+    assert " default/web-1 no node  0/3 nodes are available: …" in lines
+    assert lines[-1] == " q leave  ? help  arrows choose  Enter look into …"
+    assert not any(line.endswith("…") for line in _text(_data(3), DashboardView(), ScreenSize(80, 24)))
+
+
+@pytest.mark.parametrize("width", [36, 60, 80, 200])
+def test_the_help_is_wrapped(width: int) -> None:
+    lines = help_lines(width)
+    assert max(map(len, lines)) <= width
+    assert " ".join(" ".join(lines).split()) == " ".join(" ".join(HELP).split())
+
+
 @pytest.mark.parametrize("unicode", [True, False], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("count", [0, 1, 7, 300, 5000], ids=lambda count: f"{count}-nodes")
 @pytest.mark.parametrize(
@@ -75,7 +91,7 @@ def test_few_nodes_have_bars_with_their_names() -> None:
         " default/web-0 -> node-b  score 321",
         " default/web-1 no node  0/3 nodes are available: 3 Insufficient cpu.",
         *[""] * 10,
-        " q leave  arrows choose  Enter look into  r resource  u pending  ? help",
+        " q leave  ? help  arrows choose  Enter look into  r resource  u pending",
     ]
 
 

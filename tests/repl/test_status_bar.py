@@ -35,6 +35,7 @@ def test_it_fits_and_keeps_the_queue(width: int) -> None:
 def test_time_that_is_not_real() -> None:
     assert _bar(speed=0.0, virtual_time="2025-01-01T00:10:00Z").startswith("2025-01-01 00:10:00 | virtual | active")
     assert _bar(speed=60.0).startswith("x60 | active")
+    assert _bar(ahead_s=600.0).startswith("01:11:01 | active")
 
 
 def test_where_the_scheduler_is_stopped() -> None:

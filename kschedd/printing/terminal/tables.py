@@ -15,6 +15,8 @@ _GAP, *_NARROW = "   ", "  ", " "
 _WORD: Final = re.compile(r"\s*\S+?(?:(?=\s)|$|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=\())")
 #: minimum number of columns of a last column; if it has less space and longer text, it is printed below its row
 _LEAST_ROOM: Final = 20
+#: about the maximum number of lines of a text in a last column; a longer text is printed below its row
+_MOST_LINES: Final = 4
 _PAINT: Final = re.compile("\x1b\\[[0-9;]*m")
 _BULLETS: Final = ("- ", "· ", "~ ", "+ ", "! ")
 _TONED = frozenset({"STATUS", "TYPE", "PLACE", "VERDICT", "READY"})
@@ -71,6 +73,7 @@ def render(
         while len(fitted.headers) > 2:
             longest = widths_of(fitted)[1:]
             cramped = columns[-1] < _LEAST_ROOM < longest[-1] and columns[-1] < longest[-1]
+            cramped = cramped or _MOST_LINES * columns[-1] < longest[-1]
             if not cramped and (_total(columns, gap) <= room or max(longest) <= _LEAST_ROOM):
                 break
             cells = [clean(row[-1]) for row in (fitted.headers, *fitted.rows)]

@@ -6,6 +6,7 @@ for the daemon: a pane is shown as soon as its content is loaded. Uses: the daem
 Ctrl-C or Ctrl-D, or by cancellation.
 """
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -35,6 +36,7 @@ _RETRY_S = 0.3
 _MOST_ROWS = 500  # pods per list
 _MOST_DECISIONS = 100
 _COLUMNS = 20  # number of columns by which one key scrolls a text sideways
+_MEANING = 18  # column of the meanings of keys in the help
 _NARROWEST = 20  # minimum number of columns for the output of a verb
 
 STYLE = Style.from_dict(
@@ -57,6 +59,7 @@ STYLE = Style.from_dict(
         "heat5": "ansired",
     }
 )
+#: keys with their meaning in column `_MEANING`, and further lines
 HELP = (
     "arrows, h j k l   choose a node; move in what is open; PageUp and PageDown by screens",
     "Enter             look into it: the pods of a node, then a pod",
@@ -181,7 +184,7 @@ class Dashboard:
             case ("describe", name):
                 return await self._of_verb(["describe", "node", name]), []
             case _:
-                return list(HELP), []
+                return help_lines(max(self._size().width - 1, 2 * _MEANING)), []
 
     async def _of_verb(self, words: Sequence[str]) -> list[str]:
         """Return the output of a verb in lines that fit the screen."""
@@ -319,6 +322,15 @@ class Dashboard:
         if pane.keys:
             return pane.keys[pane.selected]
         return pane.source[1] if pane.source[0] in ("pod", "explain") else ""
+
+
+def help_lines(width: int) -> list[str]:
+    """Return the help, wrapped to this number of columns."""
+    wrapped: list[str] = []
+    for line in HELP:
+        margin = " " * _MEANING if line[_MEANING - 2 : _MEANING] == "  " else ""
+        wrapped += textwrap.wrap(line, width, subsequent_indent=margin) or [""]
+    return wrapped
 
 
 def _with_content(

@@ -60,7 +60,7 @@ def screen_lines(data: DashboardData, view: DashboardView, size: ScreenSize) -> 
     """Return the lines of the screen, exactly one for each row and at most as wide as the screen."""
     lines = pane_lines(view.panes[-1], view, size) if view.panes else overview_lines(data, view, size)
     lines = lines[: size.height] + [[] for _ in range(size.height - len(lines))]
-    return [cut(line, size.width) for line in lines]
+    return [cut(line, size) for line in lines]
 
 
 # -- the overview ---------------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def overview_lines(data: DashboardData, view: DashboardView, size: ScreenSize) -
     room = max(size.height - len(lines) - 1, 0)
     lines += [_decision(decision, size) for decision in decisions[:room]]
     lines += [[] for _ in range(room - len(decisions))]
-    lines.append(_keys("q leave  arrows choose  Enter look into  r resource  u pending  ? help", view))
+    lines.append(_keys("q leave  ? help  arrows choose  Enter look into  r resource  u pending", view))
     return lines
 
 
@@ -97,11 +97,13 @@ def _title(data: DashboardData, size: ScreenSize) -> Line:
         f"{status.get('failed_attempts', 0)} failed",
         *bar.time_parts(),
     ]
+    state = "  NO DAEMON: waiting for it" if not data.connected else f"  STOPPED: {safe(bar.stopped_at)}"
+    state = state if not data.connected or bar.stopped_at else ""
+    while len(parts) > 2 and width_of(f" kschedd{state}{sign}{sign.join(parts)}") > size.width:
+        parts.pop()  # the seed, then the time, then the totals
     line: Line = [("class:title", " kschedd"), ("", sign + sign.join(parts))]
-    if not data.connected:
-        line.insert(1, ("class:stopped", "  NO DAEMON: waiting for it"))
-    elif bar.stopped_at:
-        line.insert(1, ("class:stopped", f"  STOPPED: {safe(bar.stopped_at)}"))
+    if state:
+        line.insert(1, ("class:stopped", state))
     return line
 
 
@@ -245,10 +247,13 @@ def _keys(text: str, view: DashboardView) -> Line:
     return [("class:keys", f" {view.message or text} ")]
 
 
-def cut(line: Line, width: int) -> Line:
-    """Return the line, cut at the edge of the screen."""
+def cut(line: Line, size: ScreenSize) -> Line:
+    """Return the line, cut at the edge of the screen; a mark at its end shows that it goes on."""
+    if width_of("".join(text for _, text in line)) <= size.width:
+        return line
+    mark = "…" if size.unicode else ">"
     kept: Line = []
-    left = width
+    left = size.width - 1
     for style, text in line:
         if width_of(text) > left:
             while text and width_of(text) > left:
@@ -257,4 +262,4 @@ def cut(line: Line, width: int) -> Line:
             break
         kept.append((style, text))
         left -= width_of(text)
-    return kept
+    return [*kept, ("class:label", mark)]

@@ -82,7 +82,7 @@ def _width(parts: list[tuple[int, str]], sign: str) -> int:
 
 
 def _time(status: Raw, now: float) -> str:
-    """Return the cluster's time in UTC: this machine's time, or virtual time.
+    """Return the cluster's time in UTC: this machine's time and the lead of the cluster, or virtual time.
 
     If time passes at another speed, the REPL does not know the cluster's time.
     """
@@ -90,7 +90,7 @@ def _time(status: Raw, now: float) -> str:
         return str(status["virtual_time"]).removesuffix("Z").replace("T", " ")
     if status.get("speed", 1) != 1:
         return ""
-    return time.strftime("%H:%M:%S", time.gmtime(now))
+    return time.strftime("%H:%M:%S", time.gmtime(now + (status.get("ahead_s") or 0.0)))
 
 
 def _speed(status: Raw) -> str:
