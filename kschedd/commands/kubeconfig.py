@@ -51,7 +51,7 @@ class UnreadableCredential(KscheddError):
 def run(options: argparse.Namespace) -> int:
     import yaml
 
-    server = options.server or _address(options.socket)
+    server = options.server or rest_address(options.socket)
     cluster: dict[str, Any] = {"server": server}
     if options.certificate_authority is not None:
         cluster["certificate-authority-data"] = _read(options.certificate_authority)
@@ -79,7 +79,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _address(socket: str | None) -> str:
+def rest_address(socket: str | None) -> str:
+    """Return the address of a daemon's REST API. Raises NoHttpFace."""
     from kschedd.rpc.blocking import BlockingClient
 
     with BlockingClient(socket) as daemon:

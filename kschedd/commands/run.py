@@ -84,6 +84,10 @@ def _detach(options: argparse.Namespace) -> int:
         progress.clear()
     client = "kschedd" if options.socket is None else f"kschedd --socket {shlex.quote(options.socket)}"
     print(f"The daemon is ready: pid {child.process.pid}, socket {socket}, log {log}")
+    if options.http:
+        from kschedd.commands.kubeconfig import rest_address
+
+        print(f"REST API: {rest_address(str(socket))}; kubeconfig for kubectl: {client} kubeconfig > FILE")
     print(f"Stop it with: {client} stop")
     return 0
 

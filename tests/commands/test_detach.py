@@ -41,6 +41,21 @@ def test_a_detached_daemon_is_ready_when_the_command_returns(
     capsys.readouterr()
 
 
+def test_a_detached_daemon_with_a_rest_api_names_its_address(tmp_path: Path) -> None:
+    socket = tmp_path / "k.sock"
+    started = _kschedd("run", "--detach", "--socket", str(socket), "--http", "127.0.0.1:0")
+    assert started.returncode == 0, started.stderr
+    try:
+        address = re.search(
+            r"^REST API: (http://127\.0\.0\.1:\d+); kubeconfig for kubectl: (.*) > FILE$", started.stdout, re.M
+        )
+        assert address is not None
+        assert address[2] == f"kschedd --socket {socket} kubeconfig"
+        assert f"REST API:   {address[1]}\n" in _kschedd("--socket", str(socket), "status").stdout
+    finally:
+        assert main(["--socket", str(socket), "stop", "--yes"]) == 0
+
+
 def test_a_daemon_that_does_not_start_is_reported_with_its_log(tmp_path: Path) -> None:
     done = _kschedd("run", "--detach", "--socket", str(tmp_path / "k.sock"), "--config", str(tmp_path / "none.yaml"))
     assert (done.returncode, done.stdout) == (1, "")

@@ -527,6 +527,7 @@ class FakeDaemon:
             "pid": 4711,
             "socket": "/run/kschedd.sock",
             "uptime_s": 61.0,
+            "kubernetes": "v1.37.2",
             "seed": 1,
             "speed": 1.0,
             "resource_version": 9,

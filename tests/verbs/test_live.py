@@ -356,7 +356,7 @@ async def test_a_file_that_the_daemon_was_not_started_with_is_not_read(live: Typ
 async def test_status_counts_those_that_are_bound(live: Typed) -> None:
     await live("status")
     assert "On the way: 1 at Permit\n" in live.out
-    assert "Scheduled:  1 pods since the start\n" in live.out
+    assert "Scheduled:  1 pod since the start\n" in live.out
     assert "Pods:       2 bound or being bound\n" in live.out
     await live("allow held")
     await placed(live.cluster, "held")
@@ -370,6 +370,15 @@ async def test_status_counts_those_that_are_bound(live: Typed) -> None:
 async def test_a_failed_attempt_says_how_many_nodes_it_looked_at(live: Typed) -> None:
     await live("decisions big")
     assert live.out.splitlines()[1].split()[:5][2:] == ["1", "<none>", "0/1"]
+
+
+async def test_an_added_node_has_the_kubelet_version_of_the_copied_node(live: Typed) -> None:
+    old = b"{apiVersion: v1, kind: Node, metadata: {name: old}, status: {nodeInfo: {kubeletVersion: v1.34.2}}}"
+    live.input = old
+    assert await live("apply -f -") == 0
+    assert await live("node add old --count 2") == 0
+    assert await live("get nodes old-1 old-2 -o 'jsonpath={.items[*].status.nodeInfo.kubeletVersion}'") == 0
+    assert live.out.strip() == "v1.34.2 v1.34.2"
 
 
 async def test_decisions_of_a_namespace(live: Typed) -> None:

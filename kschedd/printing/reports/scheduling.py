@@ -198,7 +198,9 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
             "Daemon",
             f"kschedd {info.get('version', '')}, pid {info.get('pid', '')}, up {_span(info.get('uptime_s'))}",
         ),
+        ("Kubernetes", _text(info.get("kubernetes"))),
         ("Socket", _text(info.get("socket"))),
+        ("REST API", _text(info.get("http"))),
         ("Profiles", ", ".join(map(str, info.get("profiles") or ()))),
         _origin(info),
         *_mirrored(info.get("mirror")),
@@ -210,8 +212,8 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
         ("Pods", f"{_text(status.get('pods'), '0')} bound or being bound"),
         ("Queue", queue_text(_counts(status), style)),
         ("On the way", on_the_way_text(status, style)),
-        ("Scheduled", f"{_text(status.get('scheduled'), '0')} pods since the start"),
-        ("Failed", f"{_text(status.get('failed_attempts'), '0')} attempts"),
+        ("Scheduled", _counted(status.get("scheduled"), "pod") + " since the start"),
+        ("Failed", _counted(status.get("failed_attempts"), "attempt")),
         ("Decisions", f"{_rate(status.get('decisions_per_s'))}/s"),
     ]
     if info.get("read_only"):
@@ -227,6 +229,10 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
     return "".join(
         f"{label + ':':<{_LABEL}}{flowing(room + value, style)[_LABEL:]}\n" for label, value in lines if value
     )
+
+
+def _counted(count: Any, what: str) -> str:
+    return f"{_text(count, '0')} {what}{'' if count == 1 else 's'}"
 
 
 _MOST_FAULTS = 20

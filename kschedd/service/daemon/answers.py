@@ -59,6 +59,7 @@ class InfoAnswer:
     pid: int
     socket: str
     uptime_s: float
+    kubernetes: Annotated[str, "the release of kube-scheduler whose decisions are made, such as v1.37.2"]
     seed: int
     speed: float
     profiles: Sequence[Name]

@@ -79,6 +79,7 @@ class DaemonMethods(Methods):
             pid=self._daemon.pid,
             socket=self._daemon.socket,
             uptime_s=cluster.clock.now() - self._daemon.started_s,
+            kubernetes=f"v{config.version.patch.removeprefix('v')}",
             seed=cluster.seed,
             speed=cluster.clock.speed,
             profiles=[profile.scheduler_name for profile in config.profiles],

@@ -97,9 +97,13 @@ def _added(store: ClusterWriter, like: str, count: int, prefix: str, given_up: G
     there = {each.name for each in store.list("Node")}
     free = (name for number in numbers(1) if (name := f"{prefix}-{number}") not in there)
     names = list(islice(free, count))
+    version = (node.status.get("nodeInfo") or {}).get("kubeletVersion")
     for name in names:
         given_up.check()
-        store.create(similar_node(node.raw, name))
+        made = similar_node(node.raw, name)
+        if version:
+            made["status"]["nodeInfo"] = {"kubeletVersion": version}
+        store.create(made)
         if drivers is not None:
             store.create(similar_csi_node(drivers.raw, name))
         for each in devices:

@@ -228,6 +228,8 @@ def status(session: VerbSession, options: argparse.Namespace) -> int:
             session.write(render(limits_table(bounds), session.style))
         return 0
     info = session.daemon.call("daemon.info")
+    if http := session.daemon.call("rpc.ping").get("http"):
+        info = {**info, "http": http}
     now = session.daemon.call("scheduler.status")
     if not write_answer(session, options.output, {**info, "status": now}):
         session.write(status_text(info, now, session.style))
