@@ -19,6 +19,8 @@ import attrs
 from kschedd.commands.child_daemon import ChildDaemon
 from kschedd.errors import KscheddError
 from kschedd.printing.terminal.progress import ProgressLine
+from kschedd.printing.terminal.style import style_of
+from kschedd.printing.terminal.tables import flowing
 from kschedd.verbs.command_line.session import VerbSession
 
 _LOOK_S = 0.05
@@ -67,8 +69,10 @@ def run(options: argparse.Namespace) -> int:
         if not options.no_repl and sys.stdin.isatty() and sys.stdout.isatty():
             from kschedd_repl.app import run_repl
 
-            print("\nYour turn: try `explain report`, `scale deployment web --replicas 9`, `cordon node-a1`,")
-            print("`plan drain node-b1 --ignore-daemonsets`, `help`. `exit` ends the demo.\n")
+            turn = "Your turn: try `explain report`, `scale deployment web --replicas 9`, `cordon node-a1`, "
+            turn += "`plan drain node-b1 --ignore-daemonsets`, `help`. `exit` ends the demo. "
+            turn += f"From another terminal: `kschedd --socket {socket} get pods`.\n"
+            print(f"\n{flowing(turn, style_of(sys.stdout, os.environ))}")
             run_repl(socket, farewell="The demo's daemon has been stopped.")
     print("\nNext: `kschedd run --detach` starts a daemon of your own.")
     print("`kschedd --help` lists all commands.")

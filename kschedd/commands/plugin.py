@@ -207,7 +207,7 @@ def _new(options: argparse.Namespace) -> int:
         raise PluginCommandError(f"{options.folder}: cannot be written to: {fault.strerror}") from fault
     plugin, test, profile = files
     print(safe(f"written: {plugin}, {test}, {profile}"))
-    print(safe(f"try it:  pytest {test}"))
+    print(safe(f"test it: python -m pytest {test}    (pip install pytest)"))
     print(safe(f"run it:  kschedd run --plugin {plugin} --config {profile}"))
     return 0
 

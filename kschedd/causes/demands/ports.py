@@ -38,7 +38,7 @@ def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
             f"host port {port} ({protocol}) is held on {where} by {some(owners)}",
             [named(first)],
             _port_fields(case, port),
-            [f"such as {holders[0].key} on {holders[0].node_name}"],
+            [f"such as {holders[0].key} on {holders[0].node_name}"] if len(taken) > 1 else [],
             [
                 RemedyOption(f"use host port {free}", edit=spec_edit(_with_port(port, free))),
                 _portless(port),

@@ -63,7 +63,7 @@ def add_feature_gates_flag(parser: Any) -> None:
         action="append",
         default=[],
         metavar="GATE=BOOL,...",
-        help="turn features of the scheduler on or off; `help` lists them with their effects",
+        help="turn features of the scheduler on or off; the value `help` lists them with their effects",
     )
 
 

@@ -97,7 +97,8 @@ def _report(session: VerbSession, answer: Any) -> None:
         session.error(text)
     session.write(f"loaded: {answer['loaded'] or 'nothing'}\n")
     if answer["applied"]:
-        session.write(f"applied: {answer['applied']:,} objects without a uid\n")
+        objects = "1 object" if answer["applied"] == 1 else f"{answer['applied']:,} objects"
+        session.write(f"applied: {objects} without a uid\n")
 
 
 def _save_words(words: VerbParser) -> None:
