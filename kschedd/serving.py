@@ -22,6 +22,7 @@ from kschedd.access.audit_log import AuditLog
 from kschedd.access.credentials import Credentials
 from kschedd.access.listening import raise_file_limit
 from kschedd.access.requests import AccessRequest
+from kschedd.access.users import User
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.full_collections import look_now_and_then
@@ -75,6 +76,7 @@ from kschedd.store.journal.state_dir import LockedStateDir, lock_state_dir
 from kschedd.systemd import READY, STOPPING, ServiceManager
 from kschedd.telemetry.exporter import TelemetryExporter
 from kschedd.telemetry.otlp import exporting
+from kschedd.web.serving import PATH, WebPage
 
 log = structlog.get_logger("kschedd")
 
@@ -206,6 +208,8 @@ async def _serve(
         daemon.agreement = None if agreement is None else agreement.describe
         daemon.leader = None if remote_cluster is None else remote_cluster.leader.describe
         server = _server(cluster, daemon, audit, face, shares)
+        if face is not None and options.web:
+            daemon.page = _serve_page(face, server, cluster, audit, shares, options.web_controls)
         parts = {"unauthenticated": remote, "http-connections": face, "audited": audit}
         daemon.usage |= {name: part.used for name, part in parts.items() if part is not None}
         if face is not None:
@@ -339,6 +343,21 @@ def _server(
     daemon.clients = server.describe_clients
     daemon.usage |= server.usage()
     return server
+
+
+def _serve_page(
+    face: HttpFace,
+    server: Server,
+    cluster: LiveCluster,
+    audit: AuditLog | None,
+    shares: FairShares,
+    controls: bool,
+) -> Callable[[User], str]:
+    """Serve the page in the browser on the port of the REST API; return the function that creates links to it."""
+    page = WebPage(server.methods, server.identity, face.access, shares, audit, partial(_authorize, cluster), controls)
+    face.add_pages(page)
+    needs_login = face.access.asks_for_credentials
+    return lambda user: f"{face.url}{PATH}{f'login?code={page.logins.code_for(user)}' if needs_login else ''}"
 
 
 @attrs.frozen(eq=False)

@@ -43,9 +43,15 @@ class Access:
 
     def authenticated(self, request: HttpRequest, peer: Peer) -> User:
         """Return the user at the other end of the connection. Raises StatusError."""
+        return self.accepted(request, self._authenticated(request, peer))
+
+    def accepted(self, request: HttpRequest, user: User) -> User:
+        """Return the user of a request that has been authenticated, under RBAC if it is enforced.
+
+        Raises StatusError if Host or Origin of a request on loopback is not this machine.
+        """
         if self.credentials.settings.local:
             self._check_local(request)
-        user = self._authenticated(request, peer)
         return user.under_rbac() if self.credentials.settings.rbac else user
 
     def _authenticated(self, request: HttpRequest, peer: Peer) -> User:

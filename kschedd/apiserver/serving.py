@@ -6,8 +6,8 @@ Raises: AccessError if the address cannot be used.
 
 import contextlib
 import resource
-from collections.abc import AsyncIterator, Collection
-from typing import Any
+from collections.abc import AsyncIterator, Collection, Hashable
+from typing import Any, Protocol
 
 import attrs
 import trio
@@ -23,7 +23,8 @@ from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.tokens import signing_key
 from kschedd.controllers.parts import Part
-from kschedd.http.server import HttpLimits, HttpServer
+from kschedd.http.protocol import HttpRequest
+from kschedd.http.server import HttpLimits, HttpResponse, HttpServer, Peer
 from kschedd.limits import BOUNDS
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.workers import FairShares
@@ -32,20 +33,52 @@ from kschedd.store.creating.service_addresses import SERVICE_RANGE
 MOST_CONNECTIONS = BOUNDS["http-connections"].default
 
 
+class Pages(Protocol):
+    """A handler of other requests on the same port."""
+
+    def serves(self, request: HttpRequest) -> bool: ...
+
+    def admits(self, request: HttpRequest, peer: Peer) -> Hashable | None: ...
+
+    async def __call__(self, request: HttpRequest, peer: Peer) -> HttpResponse: ...
+
+
+@attrs.define(eq=False)
+class _Routes:
+    """The handler of the port: the REST API, and pages if there are any."""
+
+    api: ApiFace
+    pages: Pages | None = None
+
+    async def __call__(self, request: HttpRequest, peer: Peer) -> HttpResponse:
+        return await self._handler(request)(request, peer)
+
+    def admits(self, request: HttpRequest, peer: Peer) -> Hashable | None:
+        return self._handler(request).admits(request, peer)
+
+    def _handler(self, request: HttpRequest) -> "ApiFace | Pages":
+        return self.pages if self.pages is not None and self.pages.serves(request) else self.api
+
+
 @attrs.frozen(eq=False)
 class HttpFace:
     """A listening REST API; `url` is its address."""
 
     url: str
+    access: Access
     _server: HttpServer
-    _face: ApiFace
+    _routes: _Routes
     _listeners: list[Any]
+
+    def add_pages(self, pages: Pages) -> None:
+        """Serve these pages as well; call this method before `run`."""
+        self._routes.pages = pages
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until `shut_down`. Report "started" when connections are accepted."""
         async with trio.open_nursery() as nursery:
-            await self._face.register()
-            await nursery.start(self._face.follow)
+            await self._routes.api.register()
+            await nursery.start(self._routes.api.follow)
             await nursery.start(self._server.serve, self._listeners)
             task_status.started()
             await self._server.ended.wait()
@@ -61,7 +94,7 @@ class HttpFace:
 
     def encoded(self) -> tuple[int, int]:
         """Return the current and the highest number of bytes in the cache of encoded objects."""
-        return self._face.services.encoder.used()
+        return self._routes.api.services.encoder.used()
 
     def shut_down(self, grace_s: float) -> None:
         self._server.shut_down(grace_s)
@@ -108,13 +141,14 @@ async def http_face(
             service_range,
             audit,
         )
+        routes = _Routes(face)
         server = HttpServer(
-            face,
+            routes,
             explain=face.explain,
-            admits=face.admits if access.asks_for_credentials else None,
+            admits=routes.admits if access.asks_for_credentials else None,
             limits=HttpLimits(_possible(most_connections), most_body, unauthenticated=most_unauthenticated),
         )
-        yield HttpFace(url, server, face, listeners)
+        yield HttpFace(url, access, server, routes, listeners)
 
 
 def _possible(most: int) -> int:

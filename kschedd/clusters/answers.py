@@ -11,6 +11,7 @@ from kschedd.pools.cluster import PoolRefusal, RemovalVerdict
 @attrs.frozen
 class ForkAnswer:
     name: str
+    user: Annotated[str, "the user who created it"]
     of: Annotated[str, "the fork from which it was created; empty for the cluster itself"]
     age_s: Annotated[float, "seconds since its creation, by the machine's clock"]
     idle_s: Annotated[float, "seconds since its last use, by the machine's clock"]

@@ -84,7 +84,7 @@ class ForkMethods(Methods):
         version = None if call["version"] is None else kube_version(call["version"])
         gates = call["feature_gates"]
         above = None if of is None else self._forks.find(of, now)
-        owner, stopped = _reader(call), call["stopped"]
+        user, owner, stopped = call.services.caller.user.name, _reader(call), call["stopped"]
         name = self._forks.reserve(call["name"], now, owner)
         try:
             if above is None:
@@ -98,7 +98,7 @@ class ForkMethods(Methods):
                 snapshot.store.keep_jobs_running()
             fork = await call.services.workers.run(
                 call.client,
-                lambda given_up: fork_of(name, of or "", snapshot, self._methods, now, version, gates, owner),
+                lambda given_up: fork_of(name, of or "", snapshot, self._methods, now, version, gates, user, owner),
             )
             self._forks.add(fork)
         finally:

@@ -54,7 +54,8 @@ class NamedFork:
     cluster: VirtualCluster
     daemon: VirtualDaemon
     start: ForkStart
-    owner: str  # the read-only user who created the fork; "" if another user did
+    user: str  # the user who created the fork
+    owner: str  # the same user if it is read-only, otherwise ""
     begins_again: str  # the pod whose attempt was stopped in the original cluster; "" if there was none
     busy: threading.Lock = attrs.field(factory=threading.Lock)
     discarded: bool = False
@@ -96,6 +97,7 @@ class NamedFork:
         cluster = engine.machine.cluster
         return ForkAnswer(
             self.name,
+            self.user,
             self.of,
             now - self.made_s,
             now - self.used_s,
@@ -123,6 +125,7 @@ def fork_of(
     now: float,
     version: KubernetesVersion | None = None,
     feature_gates: Sequence[str] = (),
+    user: str = "",
     owner: str = "",
 ) -> NamedFork:
     """Create a fork, with the rules of `version` if one is given. Call this function in a thread.
@@ -142,7 +145,7 @@ def fork_of(
         engine.driver.step(ChangeConfig(config, what), engine.now)
         engine.store.stand_for(config.rules)
     begins_again = "" if snapshot.stopped else snapshot.driver.begins_again
-    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), start, owner, begins_again)
+    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), start, user, owner, begins_again)
 
 
 class Forks:

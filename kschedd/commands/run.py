@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kschedd.commands.flags.daemon import OTLP_ENDPOINT, add_daemon_flags
+from kschedd.commands.flags.daemon import DEFAULT_HTTP, OTLP_ENDPOINT, add_daemon_flags
 from kschedd.commands.flags.scheduler import gates_of, version_of, wants_gates
 from kschedd.errors import KscheddError
 from kschedd.store.authorization.modes import RBAC_MODE
@@ -151,6 +151,8 @@ def daemon_options(options: argparse.Namespace) -> "DaemonOptions":
         listen=_listen_settings(options),
         otlp_endpoint=options.otlp_endpoint or _endpoint_of_environment(),
         http=_http_settings(options),
+        web=options.web or options.web_controls,
+        web_controls=options.web_controls,
         descriptions=options.openapi_descriptions,
         enable_admission=options.enable_admission_plugins,
         disable_admission=options.disable_admission_plugins,
@@ -166,18 +168,19 @@ def _audit_file(options: argparse.Namespace) -> "AuditFile | None":
 
 
 def _http_settings(options: argparse.Namespace) -> "ListenSettings | None":
-    """Return the settings of the REST API; None without --http. Raises AccessError."""
+    """Return the settings of the REST API; None without --http and --web. Raises AccessError."""
     from kschedd.access.addresses import read_address
     from kschedd.access.credentials import ListenSettings
     from kschedd.access.errors import AccessError
 
     rbac = options.authorization_mode == RBAC_MODE
     cert, key, tokens, client_ca = options.http_cert, options.http_key, options.http_tokens, options.http_client_ca
-    if options.http is None:
+    address = options.http or (DEFAULT_HTTP if options.web or options.web_controls else None)
+    if address is None:
         if any((cert, key, tokens, client_ca)):
             raise AccessError("--http-cert, --http-key, --http-tokens and --http-client-ca require --http")
         return None
-    return ListenSettings(read_address(options.http), cert, key, client_ca, tokens, rbac=rbac)
+    return ListenSettings(read_address(address), cert, key, client_ca, tokens, rbac=rbac)
 
 
 def _endpoint_of_environment() -> str:

@@ -79,6 +79,8 @@ class DaemonOptions:
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
     listen: ListenSettings | None = None  # serve the socket's protocol on TCP as well
     http: ListenSettings | None = None  # serve the Kubernetes REST API as well
+    web: bool = False  # serve the page in the browser on the port of the REST API
+    web_controls: bool = False  # users of the page may stop and step the scheduler and move virtual time
     descriptions: Path | None = None  # an OpenAPI document whose descriptions the REST API serves
     enable_admission: tuple[str, ...] = ()  # admission plugins
     disable_admission: tuple[str, ...] = ()

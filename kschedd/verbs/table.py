@@ -27,6 +27,7 @@ from kschedd.verbs.objects import (
     watching,
 )
 from kschedd.verbs.scheduler import (
+    browsing,
     capacity,
     config,
     counting,
@@ -79,6 +80,7 @@ _MODULES: Final = (
     profiling,
     recording,
     reporting,
+    browsing,
     general,
 )
 VERBS: Final[tuple[Verb, ...]] = (

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.conftest import PROGRAMS, Clients
+from tests.clients.conftest import PROGRAMS
+from tests.installed_clients import Clients
 
 _TIMEOUT_S = 60
 EVENTS = "events: ['ScalingReplicaSet']"

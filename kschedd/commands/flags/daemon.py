@@ -11,6 +11,7 @@ from kschedd.store.authorization.modes import AUTHORIZATION_MODES
 from kschedd.store.webhooks.modes import WEBHOOK_MODES
 from kschedd.verbs.command_line.parsing import path_value
 
+DEFAULT_HTTP = "127.0.0.1:8001"
 OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"  # in the environment
 _MAX_REQUEST_BYTES = 3 << 20
 _MAX_OBJECT_BYTES = 1536 << 10
@@ -111,10 +112,20 @@ def _add_http_flags(parser: Any) -> None:
     parser.add_argument(
         "--http",
         nargs="?",
-        const="127.0.0.1:8001",
+        const=DEFAULT_HTTP,
         metavar="ADDRESS:PORT",
         help="also serve Kubernetes' REST API (default 127.0.0.1:8001); addresses other than loopback require TLS and"
         " tokens or client certificates",
+    )
+    parser.add_argument(
+        "--web",
+        action="store_true",
+        help="also serve a page for browsers on the port of the REST API; `kschedd web` prints its address",
+    )
+    parser.add_argument(
+        "--web-controls",
+        action="store_true",
+        help="like --web, and let users who may write stop and step the scheduler and advance virtual time on the page",
     )
     parser.add_argument("--http-cert", type=path_value, metavar="FILE", help="server certificate (PEM)")
     parser.add_argument(

@@ -64,8 +64,8 @@ class Server:
         log: structlog.typing.FilteringBoundLogger | None = None,
     ) -> None:
         assert "rpc.methods" in methods, "make the table with method_table: it adds the built-in methods"
-        self._methods = methods
-        self._identity = dict(identity or {})
+        self.methods = methods
+        self.identity = dict(identity or {})
         self._terms = terms or SessionLimits()
         self._places = places or Places()
         self._shared = shared or Shared()
@@ -171,7 +171,7 @@ class Server:
             await self._turn_away(stream, name, "too_many", refusal)
             return
         session = ClientSession(
-            stream, name, self._methods, self._identity, terms, self._shared, self._log, caller, early
+            stream, name, self.methods, self.identity, terms, self._shared, self._log, caller, early
         )
         self._enter(session, caller)
         self._log.debug("rpc.client_came", client=name)

@@ -23,9 +23,7 @@ import attrs
 import structlog
 import trio
 
-from kschedd.access.audit import AuditedCall, AuditOutcome
 from kschedd.access.audit_log import AuditLog
-from kschedd.access.requests import AccessRequest
 from kschedd.access.users import Caller
 from kschedd.actors.courtesy import Courtesy
 from kschedd.errors import KscheddError
@@ -49,7 +47,8 @@ from kschedd.rpc.sessions.unfinished import Unfinished
 from kschedd.service.daemon.answers import ClientAnswer
 from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
-from kschedd.service.table import Call, Large, Method, StreamProducer, check_may_call, find_method
+from kschedd.service.performing import Authorize, MethodCalls
+from kschedd.service.table import Call, Large, Method, StreamProducer, find_method
 from kschedd.service.workers import FairShares
 
 # number of bytes read in one step; this many bytes of small requests are unpacked in a few milliseconds
@@ -82,8 +81,7 @@ class Shared:
     shares: FairShares = attrs.field(factory=FairShares)
     total: Total = attrs.field(factory=Total)
     audit: AuditLog | None = None
-    # raises AccessDenied if RBAC objects do not allow a request
-    authorize: Callable[[AccessRequest], Awaitable[None]] | None = None
+    authorize: Authorize | None = None
     unfinished: Unfinished = attrs.field(factory=Unfinished)
     courtesy: Courtesy = attrs.field(factory=Courtesy)
     most_requests: int = 0  # highest number of concurrent requests of a client
@@ -122,8 +120,7 @@ class ClientSession:
         self.workers = shared.shares.workers
         self._shared = shared
         self._large = shared.shares.large
-        self._audit = shared.audit
-        self._authorize = shared.authorize
+        self._calls = MethodCalls(shared.audit, shared.authorize, self._large_slot, outcome_of)
         self._total_mib = shared.total.most >> 20
         self._stream = stream
         self._name = name
@@ -392,7 +389,7 @@ class ClientSession:
             args = bind(method.name, method.params, message.params)
             call = Call(method.name, args, self._name, self, open_stream, message.size)
             await self._outbox.room()
-            result = await (self._perform if self._audit is None or method.reads else self._audited)(method, call)
+            result = await self._calls.perform(method, call)
             if msgid is None:
                 return None
             if isinstance(result, Large):
@@ -412,37 +409,6 @@ class ClientSession:
                 self._log.info("rpc.notification_failed", method=message.method[:100], code=code, why=text)
                 return None
             return encode_error(msgid, code, text, data)
-
-    async def _perform(self, method: Method, call: Call) -> Any:
-        check_may_call(self.caller, method)
-        user = self.caller.user
-        if user.judged and not method.judged:
-            assert self._authorize is not None, "a user is judged only by a cluster"
-            await self._authorize(AccessRequest(user, "get" if method.reads else "post", path=f"/rpc/{method.name}"))
-        if not method.large:
-            return await method.handler(call)
-        if method.small is not None and (result := await method.small(call)) is not None:
-            return result
-        async with self._large_slot():
-            return await method.handler(call)
-
-    async def _audited(self, method: Method, call: Call) -> Any:
-        """Execute a write, and record its outcome in the audit log, even if it fails."""
-        assert self._audit is not None, "only what is audited comes here"
-        noted = AuditedCall.of_method(self.caller, method.name, call.args, self._audit.now_s())
-        outcome = AuditOutcome.of_error("cancelled", "the client disconnected")
-        try:
-            result = await self._perform(method, call)
-            outcome = AuditOutcome()
-            return result
-        except Exception as raised:
-            error = only_of_group(raised)
-            failure = wire_error(error)[:2] if isinstance(error, KscheddError) else ("internal", type(error).__name__)
-            outcome = AuditOutcome.of_error(*failure)
-            raise
-        finally:
-            annotations = {**call.annotations, **noted.annotations}
-            self._audit.note(attrs.evolve(noted, annotations=annotations), outcome)
 
     @asynccontextmanager
     async def _large_slot(self) -> AsyncIterator[None]:
@@ -526,6 +492,12 @@ def freed(params: list[Any]) -> Generator[None, None, None]:
         elif depth and isinstance(value, list):
             left += [(inner, depth - 1) for inner in value]
         yield
+
+
+def outcome_of(raised: Exception) -> tuple[str, str]:
+    """Return the error code and the message of a failed call."""
+    error = only_of_group(raised)
+    return wire_error(error)[:2] if isinstance(error, KscheddError) else ("internal", type(error).__name__)
 
 
 def only_of_group(raised: BaseException) -> BaseException:

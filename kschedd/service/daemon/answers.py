@@ -153,6 +153,11 @@ class TextAnswer:
 
 
 @attrs.frozen
+class PageLinkAnswer:
+    url: str
+
+
+@attrs.frozen
 class PageAnswer:
     page: Annotated[str, "HTML without external resources"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import trio
 
+from kschedd.access.users import User
 from kschedd.limits import BOUNDS, MAX_REQUEST_BYTES, Bound, DaemonLimits
 from kschedd.live.answers import AgreementAnswer, LeaderAnswer, MirrorAnswer
 from kschedd.scheduling.driver import SchedulingDriver
@@ -18,6 +19,7 @@ from kschedd.service.daemon.answers import (
     InfoLimits,
     LimitAnswer,
     ObjectFaultAnswer,
+    PageLinkAnswer,
     PluginCallsAnswer,
     StoppingAnswer,
 )
@@ -55,6 +57,7 @@ class DaemonState:
     )
     # returns the state of the lease in the mirrored cluster, with --schedule
     leader: Callable[[], LeaderAnswer] | None = None
+    page: Callable[[User], str] | None = None  # returns a link to the page in the browser; None if it is not served
 
 
 @attrs.frozen(eq=False)
@@ -136,6 +139,18 @@ class DaemonMethods(Methods):
         )
         used |= {name: (held, held) for name, held in (await cluster.scheduler.query(_held)).items()}
         return [_limit(bound, set_to[bound.name], used.get(bound.name)) for bound in BOUNDS.values()]
+
+    @method(
+        "daemon.page",
+        reads=True,
+        doc="Returns a link to the page in the browser. If the REST API requires credentials, the link logs one "
+        "browser in, in the name of the caller; the link is valid once, for 120 s.",
+        answer=PageLinkAnswer,
+    )
+    async def page(self, call: Call) -> Any:
+        if self._daemon.page is None:
+            raise RpcError("invalid", "this daemon serves no page: start it with `kschedd run --web`")
+        return PageLinkAnswer(self._daemon.page(call.services.caller.user))
 
     @method(
         "daemon.stop",

@@ -16,7 +16,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
         *("label", "annotate", "expose", "cordon", "uncordon", "drain", "taint", "top", "events", "logs", "wait"),
         *("api-resources", "auth"),
     ),
-    "Why": ("explain", "queue", "decisions", "waiting", "spread", "expect", "report"),
+    "Why": ("explain", "web", "queue", "decisions", "waiting", "spread", "expect", "report"),
     "What if": (
         "plan",
         "fork",

@@ -1,0 +1,142 @@
+// Calls of the daemon's methods, and functions that create elements. All texts of the cluster are set as text, never as HTML.
+
+export class CallError extends Error {
+  constructor(code, message, data) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** Call a method; `leaving`: the call must survive the end of the page. */
+export async function call(method, params = {}, { signal, leaving = false } = {}) {
+  let response;
+  try {
+    response = await fetch("/web/call/" + method, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Kschedd-Page": "1" },
+      body: JSON.stringify(params),
+      keepalive: leaving,
+      signal,
+    });
+  } catch (fault) {
+    if (fault.name === "AbortError") throw fault;
+    throw new CallError("unreachable", "the daemon cannot be reached; the page retries every 2 seconds");
+  }
+  const answer = await response.json();
+  if (answer.error) throw new CallError(answer.error.code, answer.error.message, answer.error.data);
+  return answer.result;
+}
+
+/** Create an element. Keys of `props` that begin with "on" are listeners, others attributes; `text` is its text. */
+export function el(tag, props = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(props ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (key === "text") made.textContent = value;
+    else if (key === "value") made.value = value;
+    else made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export function svg(tag, attributes) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+export const number = (value) => value.toLocaleString("en-US");
+export const plural = (count, word) => number(count) + " " + word + (count === 1 ? "" : "s");
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "";
+  const units = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+  const at = Math.max(units.findIndex(([, size]) => seconds >= size), 0);
+  if (seconds < 1) return seconds <= 0 ? "0s" : seconds.toFixed(1) + "s";
+  const [unit, size] = units[at];
+  const rest = Math.floor((seconds % size) / (units[at + 1]?.[1] ?? 1));
+  return Math.floor(seconds / size) + unit + (rest && units[at + 1] && seconds < 10 * size ? rest + units[at + 1][0] : "");
+}
+
+const BINARY = [["Ti", 2 ** 40], ["Gi", 2 ** 30], ["Mi", 2 ** 20], ["Ki", 2 ** 10]];
+
+/** Return an amount of a resource as text: CPU is in millicores, memory and storage in bytes. */
+export function amount(resource, value) {
+  if (resource === "cpu") return value % 1000 ? value / 1000 + "" : number(value / 1000);
+  if (resource === "memory" || resource.endsWith("storage") || resource.startsWith("hugepages-")) {
+    const [unit, size] = BINARY.find(([, size]) => value >= size) ?? ["", 1];
+    return +(value / size).toFixed(1) + unit;
+  }
+  return number(value);
+}
+
+/** Create a table; a cell is a text, an element or a number, which is aligned to the right. */
+export function table(caption, heads, rows, { best } = {}) {
+  const cell = (value, first) => {
+    const numeric = typeof value === "number";
+    const made = el(first ? "th" : "td", { class: numeric ? "n" : null, scope: first ? "row" : null });
+    made.append(numeric ? number(value) : value ?? "");
+    return made;
+  };
+  return el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": caption },
+    el("table", {},
+      el("caption", { text: caption }),
+      el("thead", {}, el("tr", {}, heads.map((head, column) => el("th", { scope: "col", class: typeof rows[0]?.[column] === "number" ? "n" : null, text: head })))),
+      el("tbody", {}, rows.map((row, at) => el("tr", { class: at === best ? "best" : null }, row.map((value, column) => cell(value, column === 0))))),
+    ),
+  );
+}
+
+export const podLink = (key) => el("a", { href: "#/decision/" + key.split("/").map(encodeURIComponent).join("/"), text: key });
+
+/** Create a button that copies a text. */
+export function copying(text) {
+  const button = el("button", {
+    type: "button",
+    text: "copy",
+    "aria-label": "copy the command",
+    onclick: async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+        button.textContent = "copied";
+      } catch {
+        button.textContent = "select and copy it by hand";
+      }
+      setTimeout(() => { button.textContent = "copy"; }, 2000);
+    },
+  });
+  return button;
+}
+
+export const failure = (fault) => el("p", { class: "bad", role: "alert", text: fault.message });
+
+/** The number of nodes that each filter plugin leaves, in the order of the plugins; one bar for each. */
+export function funnel(explanation) {
+  const verdicts = explanation.verdicts ?? [];
+  const lost = new Map();
+  for (const verdict of verdicts) if (verdict.plugin) lost.set(verdict.plugin, (lost.get(verdict.plugin) ?? 0) + 1);
+  const all = verdicts.length;
+  const order = [...new Set([...(explanation.filters ?? []), ...lost.keys()])].filter((plugin) => lost.has(plugin));
+  let left = all;
+  const rows = [el("li", {}, el("span", { text: "all nodes" }), el("span", { class: "n", text: number(all) }), bar(all, all, 0))];
+  for (const plugin of order) {
+    const gone = lost.get(plugin);
+    left -= gone;
+    rows.push(el("li", {}, el("span", { text: plugin }), el("span", { class: "n", text: "-" + number(gone) + ", " + number(left) + " left" }), bar(all, left, gone)));
+  }
+  return el("ol", { class: "funnel" }, rows);
+}
+
+function bar(all, left, lost) {
+  const made = svg("svg", { class: "bar", viewBox: "0 0 100 1", preserveAspectRatio: "none", "aria-hidden": "true" });
+  const width = (count) => (all ? (100 * count) / all : 0);
+  made.append(
+    svg("rect", { class: "of", x: 0, width: 100, height: 1 }),
+    svg("rect", { class: "left", x: 0, width: width(left), height: 1 }),
+    svg("rect", { class: "lost", x: width(left), width: width(lost), height: 1 }),
+  );
+  return made;
+}

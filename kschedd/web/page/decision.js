@@ -1,0 +1,151 @@
+// One decision: the nodes that the filters leave, and each plugin's scores; and the same pod with other weights, on a fork.
+
+import { call, el, failure, funnel, number, plural, table } from "./client.js";
+
+export const TITLE = "Decision";
+const ROWS = 30;
+
+export function open(root, [namespace, name]) {
+  const key = name ? namespace + "/" + name : "";
+  const input = el("input", { type: "search", name: "pod", value: key, placeholder: "namespace/pod", "aria-label": "pod", size: 40 });
+  const body = el("div");
+  root.append(
+    el("h1", { text: key ? "Decision about " + key : "Decisions" }),
+    el("form", {
+      class: "row",
+      onsubmit: (event) => {
+        event.preventDefault();
+        const [space, pod] = input.value.includes("/") ? input.value.split("/") : ["default", input.value];
+        if (pod.trim()) location.hash = "#/decision/" + encodeURIComponent(space.trim()) + "/" + encodeURIComponent(pod.trim());
+      },
+    }, el("label", {}, "pod", input), el("button", { text: "Explain" })),
+    body,
+  );
+  let fork = null;
+  const discard = (leaving) => {
+    if (fork) call("fork.discard", { fork }, { leaving }).catch(() => {});
+    fork = null;
+  };
+  return {
+    holds: () => fork !== null, // the weights are being changed
+    leave: () => discard(true),
+    close: () => discard(false),
+    refresh: async () => {
+      if (!key) {
+        body.replaceChildren(latest((await call("scheduler.decisions", { limit: 50 })).reverse()));
+        return;
+      }
+      const explanation = await call("scheduler.explain", { pod: key });
+      const again = el("div");
+      body.replaceChildren(...explained(explanation), again);
+      if (explanation.scores && Object.keys(explanation.scores).length) again.append(await sliders(key, explanation, () => fork, (name) => { fork = name; }));
+    },
+  };
+}
+
+function latest(decisions) {
+  if (!decisions.length) return el("section", {}, el("p", { text: "Nothing was attempted yet." }));
+  return el("section", {}, table("The latest attempts, the newest first", ["pod", "node", "feasible", "score", "message"], decisions.map((each) => {
+    const [space, pod] = each.pod.split("/");
+    return [el("a", { href: "#/decision/" + encodeURIComponent(space) + "/" + encodeURIComponent(pod), text: each.pod }), each.node ?? "none", each.feasible, each.score ?? "", each.message];
+  })));
+}
+
+function explained(explanation) {
+  const parts = [];
+  const line = (...children) => parts.push(el("p", {}, ...children));
+  if (explanation.gated_by) line("Gated by " + explanation.gated_by.plugin + ": " + explanation.gated_by.reasons.join(", "));
+  else if (explanation.pre_filter) line(explanation.pre_filter.plugin + " rejects the pod before any node: " + explanation.pre_filter.reasons.join(", "));
+  else if (explanation.chosen || explanation.node) {
+    line(explanation.node ? "The pod is on " : "The pod would go to ", nodeLink(explanation.node ?? explanation.chosen), ".");
+  } else if (explanation.message) line(explanation.message);
+  for (const note of explanation.notes ?? []) line(el("span", { class: "dim", text: note }));
+  const preemption = explanation.preemption;
+  if (preemption) line("Preemption would evict " + plural(preemption.victims.length, "pod") + " from ", nodeLink(preemption.node), ": " + preemption.victims.slice(0, 20).join(", "));
+  const section = el("section", {}, el("h2", { text: "Nodes that the filters leave" }));
+  if (explanation.verdicts?.length) section.append(funnel(explanation), rejections(explanation));
+  return [el("section", {}, parts), ...(explanation.verdicts?.length ? [section] : []), ...matrix(explanation)];
+}
+
+const nodeLink = (name) => el("a", { href: "#/nodes/" + encodeURIComponent(name), text: name });
+
+function rejections(explanation) {
+  const reasons = new Map();
+  for (const verdict of explanation.verdicts) {
+    if (!verdict.plugin) continue;
+    const text = verdict.plugin + ": " + verdict.reasons.join(", ");
+    if (!reasons.has(text)) reasons.set(text, []);
+    reasons.get(text).push(verdict.node);
+  }
+  if (!reasons.size) return "";
+  const rows = [...reasons].sort(([, a], [, b]) => b.length - a.length).slice(0, ROWS);
+  return table("Reasons", ["reason", "nodes", "the first nodes"], rows.map(([text, nodes]) => [text, nodes.length, nodes.slice(0, 5).join(", ")]));
+}
+
+function ranked(explanation) {
+  return Object.entries(explanation.totals ?? {}).sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
+}
+
+function matrix(explanation) {
+  const order = ranked(explanation);
+  if (!order.length) return [];
+  const plugins = Object.keys(explanation.scores);
+  const chosen = explanation.chosen ?? explanation.node;
+  const rows = order.slice(0, ROWS);
+  const second = order.find(([node]) => node !== order[0][0]);
+  const ahead = second ? "The best node is " + number(order[0][1] - second[1]) + " ahead of the runner-up, " + second[0] + "." : "";
+  return [el("section", {},
+    el("h2", { text: "Scores" }),
+    el("p", { text: ahead }),
+    table(
+      plural(order.length, "scored node") + (order.length > ROWS ? ", the best " + ROWS + " are shown" : "") + "; each cell has the weighted score, and in parentheses the normalized and the raw one",
+      ["node", "total", ...plugins.map((plugin) => plugin + " × " + (explanation.weights?.[plugin] ?? 1))],
+      rows.map(([node, total]) => [nodeLink(node), total, ...plugins.map((plugin) => {
+        const score = explanation.scores[plugin][node];
+        return score ? score.weighted + " (" + score.normalized + ", " + score.raw + ")" : "";
+      })]),
+      { best: rows.findIndex(([node]) => node === chosen) },
+    ))];
+}
+
+/** Sliders for the weights; each change is tried on a fork, in which the pod is decided again. */
+async function sliders(key, explanation, held, hold) {
+  const profile = explanation.profile;
+  const answer = el("div", { role: "status" });
+  const weights = Object.entries(explanation.weights ?? {}).filter(([plugin]) => explanation.scores[plugin]);
+  if (!weights.length) return el("div");
+  const wanted = new Map(weights);
+  let running = false, again = false;
+  const decide = async () => {
+    if (running) { again = true; return; }
+    running = true;
+    answer.replaceChildren(el("p", { class: "dim", text: "Deciding again on a copy of the cluster ..." }));
+    try {
+      if (!held()) hold((await call("fork.create", { name: "web-" + Math.random().toString(36).slice(2, 10) })).name);
+      for (const [plugin, weight] of wanted) await call("fork.call", { fork: held(), method: "scheduler.set_weight", params: { profile, plugin, weight } });
+      const found = await call("fork.call", { fork: held(), method: "scheduler.explain", params: { pod: key } });
+      const before = ranked(explanation), after = ranked(found);
+      const same = before[0]?.[0] === after[0]?.[0];
+      answer.replaceChildren(
+        el("p", {}, el("b", { text: same ? "The same node is best: " : "Another node is best: " }), after.length ? nodeLink(after[0][0]) : "none", same ? "" : " instead of " + before[0]?.[0]),
+        ...matrix(found),
+      );
+    } catch (fault) {
+      answer.replaceChildren(failure(fault));
+    }
+    running = false;
+    if (again) { again = false; decide(); }
+  };
+  return el("section", {},
+    el("h2", { text: "What if the weights were different?" }),
+    el("p", { class: "dim", text: "The pod is decided again on a copy of the cluster; the cluster does not change." }),
+    el("div", { class: "row" }, weights.map(([plugin, weight]) => {
+      const value = el("output", { text: weight });
+      return el("label", {}, plugin, el("input", {
+        type: "range", min: 1, max: Math.max(10, 2 * weight), value: weight,
+        oninput: (event) => { value.textContent = event.target.value; },
+        onchange: (event) => { wanted.set(plugin, Number(event.target.value)); decide(); },
+      }), value);
+    })),
+    answer);
+}
