@@ -93,6 +93,13 @@ class Program:
         self.kill()
         self.start()
 
+    def start_if_ended(self) -> bool:
+        """Start the program again if it has ended by itself; return whether it had."""
+        ended = self.process is not None and self.process.poll() is not None
+        if ended:
+            self.start()
+        return ended
+
 
 @attrs.define(eq=False)
 class Server:
@@ -173,12 +180,14 @@ class Observer:
     deleted: int = 0
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        since = ""
+        since, is_started = "", False
         while True:
             try:
                 if not since:
                     since = await self._list()
-                    task_status.started()
+                    if not is_started:
+                        is_started = True
+                        task_status.started()
                 async with aclosing(self.server.watch(PODS, since)) as watch:
                     async for batch in watch:
                         for event in batch.events:
@@ -320,10 +329,7 @@ class Run:
 
     def start_ended(self) -> None:
         """Start schedulers again that have ended by themselves, as a Deployment does."""
-        for scheduler in self.schedulers:
-            if scheduler.process is not None and scheduler.process.poll() is not None:
-                self.ended += 1
-                scheduler.start()
+        self.ended += sum([scheduler.start_if_ended() for scheduler in self.schedulers])
 
     async def happen(self, fault: str) -> None:
         if "leader" in fault or "standby" in fault:
@@ -372,6 +378,8 @@ async def started(folder: Path, make: Callable[[Path], Server], seed: int, pods:
         observer = Observer(client)
         with trio.fail_after(120):
             await nursery.start(observer.run)
+        for program in server.others:  # controllers end if the server is not ready within some seconds
+            program.start_if_ended()
         proxied = written_kubeconfig(folder, "proxied", f"http://127.0.0.1:{proxy.port}", token)
         (folder / "config.yaml").write_text(CONFIG)
         schedulers = []
