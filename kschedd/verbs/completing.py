@@ -23,8 +23,10 @@ from kschedd.verbs.nodes.node import PRESSURE as NODE_PRESSURE
 from kschedd.verbs.nodes.node import SWITCH
 from kschedd.verbs.nodes.node import WORDS as NODE_WORDS
 from kschedd.verbs.objects.rollout import ACTIONS, ROLLED_OUT
+from kschedd.verbs.scheduler.config import ACTIONS as CONFIG_ACTIONS
 from kschedd.verbs.scheduler.config import SETS
 from kschedd.verbs.scheduler.forks import OVER_FORKS
+from kschedd.verbs.scheduler.plan import READING
 from kschedd.verbs.setting import OBJECT_SETS
 from kschedd.verbs.table import BY_NAME, GROUPS, group_members, short_words, without_program
 
@@ -153,7 +155,11 @@ def _all(
         return [CompletionCandidate(name) for name in names.namespaces] if len(words) == 1 else ()
     if words[0] in ("watch", "plan") and (inner := _inner(words)) is not None and not (last[:1] == "-" and not inner):
         found = _all(inner, last, names, namespace, {}, short=short)
-        return found if inner or words[0] == "watch" else [each for each in found if each.text not in OVER_FORKS]
+        return (
+            found
+            if inner or words[0] == "watch"
+            else [each for each in found if each.text not in OVER_FORKS and each.text not in READING]
+        )
     if words[0] == "in" and len(words) > 1:
         return _all(words[2:], last, names, namespace, {}, short=short)  # any verb, in a fork
     verb = BY_NAME.get(words[0])
@@ -336,6 +342,8 @@ def _positional(
         case "fork":
             found = names.live(LiveState.FORKS, "")
             return [CompletionCandidate(name) for name in found if name not in plain]
+        case "config":
+            return [CompletionCandidate(action) for action in (*CONFIG_ACTIONS, "undo")] if not plain else ()
         case "kubelet":
             return [CompletionCandidate(word) for word in _of_kubelet(plain, names)]
         case "object":

@@ -41,7 +41,7 @@ def _next(capsys: pytest.CaptureFixture[str], text: str) -> list[str]:
         pytest.param("run --log-level w", ["warning"], id="choice-of-a-commands-flag"),
         pytest.param("completion ", ["bash", "zsh", "fish"], id="choice-of-a-command"),
         pytest.param("watch get no", ["nodes"], id="watched-verb"),
-        pytest.param("plan st", ["status"], id="no-short-names-after-plan"),
+        pytest.param("plan st", [], id="no-short-names-after-plan-and-no-verbs-that-only-read"),
         pytest.param("simulate --kube-version 1.3", ["1.34.1", "1.34", "1.35"], id="versions"),
         pytest.param("compare --kube-version 1.34,", ["1.34,1.34.1", "1.34,1.34"], id="second-version"),
         pytest.param(f"compare --config {ROOT}/profiles/sp", [f"{ROOT}/profiles/spreading.yaml"], id="configuration"),

@@ -56,6 +56,7 @@ def _next(line: str, namespace: str = "default") -> list[str]:
         pytest.param("drain ", ["node-a", "node-b"], id="nodes-of-a-node-verb"),
         pytest.param("plan drain ", ["node-a", "node-b"], id="planned-verb"),
         pytest.param("plan --within 1h drai", ["drain"], id="planned-verb-after-a-flag"),
+        pytest.param("config c", ["check", "convert", "changes"], id="action-of-config"),
         pytest.param("plan pl", ["plugin"], id="plan-is-not-planned"),
         pytest.param("capacity deployment/", ["deployment/shop"], id="workload-to-count"),
         pytest.param("plan --detailed", ["--detailed-exitcode"], id="flag-of-plan"),

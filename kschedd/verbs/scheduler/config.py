@@ -16,7 +16,7 @@ from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.objects.manifests import Source, sources_of
 
-_WHAT: Final = ("show", "check", "convert", "changes", "apply")
+ACTIONS: Final = ("show", "check", "convert", "changes", "apply")
 _HELP: Final = (
     "show: values and their origin (default); convert: print the configuration as a file; check, apply: a file (-f); "
     "changes: since the start"
@@ -57,22 +57,23 @@ def _config_words(words: VerbParser) -> None:
     "Show the configuration and the origin of each value; check and convert configuration files.",
     _config_words,
     examples=("config show", "config check -f old.yaml", "config convert -f policy.json", "config apply -f new.yaml"),
+    completes="config",
 )
 def config(session: VerbSession, options: argparse.Namespace) -> int:
     what = options.what
     if what == "":
         if options.filename is not None:
-            raise UsageError(f"-f {options.filename} requires an action: {', '.join(_WHAT)}", "config")
+            raise UsageError(f"-f {options.filename} requires an action: {', '.join(ACTIONS)}", "config")
         if options.output == "table":
             return _show(session, options, None)
         write_answer(session, options.output, session.daemon.call("scheduler.config"))
         return 0
-    if what not in _WHAT:
+    if what not in ACTIONS:
         if what in ("export", "save", "dump"):
             raise UsageError(
                 f"config {what} is named `config convert`: it prints the configuration as a file", "config"
             )
-        raise UsageError(f'config: unknown command "{what}"{allowed_names(what, _WHAT)}', "config")
+        raise UsageError(f'config: unknown command "{what}"{allowed_names(what, ACTIONS)}', "config")
     source = None
     if options.filename is not None:
         sources, unreadable = sources_of(session, [options.filename])
