@@ -32,6 +32,12 @@ def test_paragraphs() -> None:
     assert paragraph("one two three", 8) == "one two\nthree\n"
 
 
+def test_at_the_prompt_run_is_a_verb_of_kubectl() -> None:
+    shown = by_topic({verb.name: verb.summary for verb in VERBS}, 0)
+    assert shown.startswith("Start:\n  status ")
+    assert ":\n  run, get, describe, " in shown
+
+
 def test_every_command_is_in_one_topic() -> None:
     listed = [name for names in TOPICS.values() for name in names]
     verbs = {verb.name for verb in VERBS if not verb.whole}

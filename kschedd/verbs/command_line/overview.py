@@ -64,11 +64,16 @@ def columns_for_help(style: TerminalStyle, environment: Mapping[str, str]) -> in
 
 
 def by_topic(summaries: Mapping[str, str], columns: int) -> str:
-    """Return the commands by topic; `columns` is as for `listing`. Commands without a summary are omitted."""
+    """Return the commands by topic; `columns` is as for `listing`. Commands without a summary are omitted.
+
+    Without the command `demo`, at the prompt, `run` is only kubectl's verb.
+    """
     width = max(map(len, summaries))
     text = ""
     for topic, names in TOPICS.items():
         found = [name for name in names if name in summaries]
+        if "run" in summaries and "demo" not in summaries:
+            found = ["run", *found] if topic in _BRIEF else [name for name in found if name != "run"]
         if topic in _BRIEF:
             text += f"{topic}:\n" + textwrap.indent(textwrap.fill(", ".join(found), min(columns or 100, 100) - 2), "  ")
             text += "\n\n"
