@@ -22,6 +22,8 @@ from kschedd import cli
         ("set wieght NodeAffinity 2", 'set: unknown setting "wieght"; did you mean "weight"?'),
         ("debug stpe", 'debug: unknown command "stpe"; did you mean "step"?\n'),
         ("evaluate p.py --time-limit 120", '--time-limit: invalid duration "120": expected a duration such as 30s, 5m'),
+        ("node add --cpu 8", "unknown flag --cpu; `node add NODE --count N` copies a node, `apply -f NODE.yaml`"),
+        ("create node --count 10", "unknown flag --count; `node add NODE --count N` copies a node"),
         ("advance 5 minutes", 'unexpected argument minutes; did you mean "5m"?'),
         ("advance -5m", 'DURATION|t=TIME "-5m": must not be negative'),
         ("config check c.yaml", 'unexpected argument c.yaml; did you mean "config check -f c.yaml"?'),

@@ -21,6 +21,7 @@ _USE: Final = {
     "run": "; `kschedd run NAME --image IMAGE` creates a pod",
     "repl": "; `kschedd repl --script FILE` runs the commands of a file",
 }
+_NODES: Final = "; `node add NODE --count N` copies a node, `apply -f NODE.yaml` creates a node of another size"
 _KUSTOMIZE: Final = "; kustomize is not supported: build the manifests elsewhere and apply the result with -f -"
 _NUMBERS: Final = {"int": "a whole number", "float": "a number", "whole_number": "a number from 1 up"}
 
@@ -43,7 +44,10 @@ def clearer(
     unknown = message.removeprefix("unrecognized arguments: ")
     if unknown != message:
         if unknown.startswith("-"):
-            return _unknown_flag(unknown.split()[0].partition("=")[0], flags, renamed)
+            flag = unknown.split()[0].partition("=")[0]
+            if command in ("create", "node") and flag in ("--cpu", "--memory", "--count"):
+                return f"unknown flag {flag}{_NODES}"
+            return _unknown_flag(flag, flags, renamed)
         return f"unexpected argument {unknown or repr(unknown)}{_unexpected(unknown.split(), flags, words, command)}"
     argument = re.fullmatch(r"argument ([^:]+): (.*)", message, re.DOTALL)
     return message if argument is None else _of_argument(argument[1], argument[2], flags, words)
