@@ -243,6 +243,8 @@ def _quoted(text: str, at: int, opening: re.Match[str]) -> tuple[str | bytes, in
             if is_bytes and is_octet:
                 octets.append(code)
                 continue
+            if 0xD800 <= code < 0xE000:
+                raise CelSyntaxError(text, at, "invalid unicode code point")
             char = chr(code)
         if is_bytes:
             octets += char.encode(errors="surrogatepass")

@@ -51,3 +51,15 @@ def test_an_expression_has_at_most_100000_code_points() -> None:
 def test_a_fault_shows_its_line_unless_it_has_more_than_16384_bytes() -> None:
     assert located("é" * 8_192, 1, "why") == f"ERROR: <input>:1:2: why\n | {'é' * 8_192}\n | .^"
     assert located("é" * 8_192 + "a", 1, "why") == "ERROR: <input>:1:2: why"
+
+
+@pytest.mark.parametrize("escape", ["\\ud800", "\\udfff", "\\U0000D834"])
+def test_half_of_a_surrogate_pair_is_no_code_point(escape: str) -> None:
+    with pytest.raises(CelSyntaxError, match="ERROR: <input>:1:5: invalid unicode code point"):
+        parse(f"a + '{escape}'")
+
+
+def test_the_code_points_around_surrogates_are_valid() -> None:
+    tree = parse(r"'\ud7ff\ue000'")
+    assert isinstance(tree, Literal)
+    assert tree.value == "\ud7ff\ue000"
