@@ -19,7 +19,7 @@ let resting = 0; // time before which the open view is not refreshed
 let stale = false;
 
 function route() {
-  const [name, ...args] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [name, ...args] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
   const known = VIEWS[name] ? name : "pending";
   for (const link of document.querySelectorAll("#views a")) {
     if (link.getAttribute("href") === "#/" + known) link.setAttribute("aria-current", "page");
@@ -33,6 +33,19 @@ function route() {
   refresh();
 }
 
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch { // not an encoded text
+    return part;
+  }
+}
+
+function calm() {
+  trouble.textContent = "";
+  trouble.hidden = true;
+}
+
 async function refresh() {
   const current = open;
   const began = performance.now();
@@ -40,7 +53,7 @@ async function refresh() {
   resting = Infinity;
   try {
     await current.refresh();
-    trouble.hidden = true;
+    calm();
   } catch (fault) {
     if (current === open) tell(fault);
   } finally {
@@ -59,8 +72,7 @@ async function poll() {
   try {
     const status = await call("scheduler.status");
     if (trouble.textContent.startsWith("the daemon cannot be reached")) {
-      trouble.hidden = true;
-      trouble.textContent = "";
+      calm();
       stale = true;
     }
     show(status);

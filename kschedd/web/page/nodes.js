@@ -9,7 +9,7 @@ const MOST_PODS = 500;
 const snapshots = []; // {at, usage}; kept while the page is open
 const LEVELS = ["--l0", "--l1", "--l2", "--l3", "--l4", "--l5", "--l6", "--l7", "--l8", "--l9"];
 
-export function open(root) {
+export function open(root, [wanted]) {
   const canvas = el("canvas", { class: "map", tabindex: 0, role: "application", "aria-label": "Heat map of nodes. The arrow keys choose a node, Enter shows it." });
   const facts = el("p", { role: "status" });
   const detail = el("section", { "aria-live": "polite" }, el("p", { class: "dim", text: "Choose a node: click on it, or use the arrow keys." }));
@@ -192,7 +192,6 @@ export function open(root) {
         resource.replaceChildren(...names.map((name) => el("option", { value: name, text: name })));
         if (names.includes(before)) resource.value = before;
       }
-      const wanted = location.hash.startsWith("#/nodes/") ? decodeURIComponent(location.hash.slice(8)) : null;
       if (wanted && chosen === null) choose(wanted);
       else draw();
     },
