@@ -1,6 +1,6 @@
 """The parts of a cluster that autoscalers read, and the answers that they give about it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Annotated, Any, Final
 
@@ -10,9 +10,12 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.pools.volumes import NO_VOLUMES, VOLUME_KINDS, ClaimedVolumes
+from kschedd.values import run_steps
 
 #: kinds of objects that autoscalers read
 READ_KINDS: Final = frozenset(("Node", "Pod", "Namespace", "DaemonSet", "PodDisruptionBudget", *VOLUME_KINDS))
+
+_PART: Final = 500  # objects that are read between two pauses
 
 Raw = Mapping[str, Any]
 
@@ -32,11 +35,18 @@ class PooledCluster:
 
     @classmethod
     def of(cls, objects: Iterable[Object], now_s: float) -> "PooledCluster":
+        return run_steps(cls.in_steps(objects, now_s))
+
+    @classmethod
+    def in_steps(cls, objects: Iterable[Object], now_s: float) -> Generator[None, None, "PooledCluster"]:
+        """Return the cluster with these objects, with pauses."""
         nodes: list[Node] = []
         pods: dict[str, list[Pod]] = {}
         pending: list[Pod] = []
         by_kind: dict[str, list[Object]] = {}
-        for obj in objects:
+        for number, obj in enumerate(objects):
+            if not number % _PART:
+                yield
             if isinstance(obj, Pod):
                 if obj.node_name and not obj.finished:
                     pods.setdefault(obj.node_name, []).append(obj)

@@ -4,7 +4,7 @@ The rules use the filters of kube-scheduler, but they do not import a scheduler:
 interface (`kschedd.scheduling.trial_cluster`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
 
 from kschedd.api.nodes import Node
@@ -37,6 +37,14 @@ class PlacementTrials(Protocol):
     def mark(self) -> int: ...
 
     def revert(self, mark: int) -> None: ...
+
+
+def placing_on_any(
+    trials: PlacementTrials, pod: Pod, acceptable: Callable[[str], bool]
+) -> Generator[None, None, str | None]:
+    """Return the result of `place_on_any`, with a pause before the placement."""
+    yield
+    return place_on_any(trials, pod, acceptable)
 
 
 def place_on_any(trials: PlacementTrials, pod: Pod, acceptable: Callable[[str], bool]) -> str | None:

@@ -43,10 +43,12 @@ class TrialCluster:
     def in_steps(cls, objects: Iterable[Object]) -> Generator[None, None, "TrialCluster"]:
         """Return the cluster with the default profile, with pauses."""
         cluster = SchedulerCache()
+        machine = SchedulingMachine(default_config(), cluster=cluster)
         for part in in_parts(objects, _PART):
-            cluster.load(obj for obj in part if not isinstance(obj, Pod) or obj.node_name)
             yield
-        return cls(SchedulingMachine(default_config(), cluster=cluster))
+            cluster.load(obj for obj in part if not isinstance(obj, Pod) or obj.node_name)
+        yield
+        return cls(machine)
 
     @property
     def _cluster(self) -> SchedulerCache:

@@ -47,7 +47,7 @@ TrialsOf = Callable[[Iterable[Object]], Generator[None, None, PlacementTrials]]
 """A function that builds a copy of a cluster in steps (`kschedd.scheduling.trial_cluster`)."""
 Decision = Generator[None, None, list[Write]]
 
-_STEPS: Final = 8  # steps of a decision in a turn, which take about 10 ms in a large cluster
+_STEPS: Final = 2  # steps of a decision in a turn; a step takes up to 10 ms in a cluster of 1,000 nodes
 _ABORT_S: Final = 120.0  # Cluster Autoscaler gives up a drain after this time
 _BACKOFF_S: Final = (300.0, 1800.0)  # first and longest backoff of a group after a failed launch
 _RECHECK_S: Final = 300.0
@@ -224,8 +224,8 @@ class NodePools:
             raise
         return []
 
-    def _cluster(self, view: View, now: float) -> tuple[PooledCluster, list[Object]]:
-        """Return the cluster with the nodes that are being launched."""
+    def _cluster(self, view: View, now: float) -> Generator[None, None, tuple[PooledCluster, list[Object]]]:
+        """Return the cluster with the nodes that are being launched, with pauses."""
         found: list[Object] = []
         for kind in sorted(READ_KINDS):
             for space in view.present(kind):
@@ -237,7 +237,8 @@ class NodePools:
             if not each.fails and each.launch.name not in there
         ]
         self.totals.most_nodes = max(self.totals.most_nodes, len(there))
-        return PooledCluster.of(found, now), found
+        cluster = yield from PooledCluster.in_steps(found, now)
+        return cluster, found
 
     def _rng(self) -> random.Random:
         self._draws += 1
@@ -246,7 +247,7 @@ class NodePools:
     # -- launches -----------------------------------------------------------------------------------------------
 
     def _provision(self, view: View, now: float) -> Decision:
-        cluster, objects = self._cluster(view, now)
+        cluster, objects = yield from self._cluster(view, now)
         if not cluster.pending:
             return []
         if self.pools.autoscaler == KARPENTER:
@@ -328,7 +329,7 @@ class NodePools:
     # -- removals -----------------------------------------------------------------------------------------------
 
     def _remove(self, view: View, now: float) -> Decision:
-        cluster, objects = self._cluster(view, now)
+        cluster, objects = yield from self._cluster(view, now)
         leaving = frozenset(self._leaving) | {name for each in self._starting.values() for name in each.replaces}
         trials = None if self.pools.autoscaler == KARPENTER else (yield from self._trials(objects))
         found = yield from self._removals.step(cluster, trials, leaving)

@@ -8,7 +8,7 @@ pkg/simulator/cluster.go. The time limit of 30 s for the simulation is not appli
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -26,7 +26,8 @@ from kschedd.pools.autoscaler.groups import (
 )
 from kschedd.pools.autoscaler.pods import is_recreated
 from kschedd.pools.autoscaler.unremovable import KeptReason
-from kschedd.pools.trials import PlacementTrials, place_on_any
+from kschedd.pools.trials import PlacementTrials, placing_on_any
+from kschedd.values import run_steps
 
 _RECREATING: Final = ("StatefulSet", "Job", "ReplicaSet", "ReplicationController")
 
@@ -66,7 +67,13 @@ class ReplicaCount:
 def simulate_removals(
     trials: PlacementTrials, candidates: Sequence[str], rules: DrainRules, limit: int | None = None
 ) -> RemovalPlan:
-    """Return which candidates can be removed, one after the other in this order.
+    return run_steps(simulating_removals(trials, candidates, rules, limit))
+
+
+def simulating_removals(
+    trials: PlacementTrials, candidates: Sequence[str], rules: DrainRules, limit: int | None = None
+) -> Generator[None, None, RemovalPlan]:
+    """Return which candidates can be removed, one after the other in this order, with pauses.
 
     `trials` contains the placements of the simulation afterwards, and `rules.budgets` its evictions. `limit` is the
     largest number of removable nodes to find.
@@ -77,7 +84,7 @@ def simulate_removals(
     for place, name in enumerate(candidates):
         if limit is not None and len(removable) >= limit:
             return RemovalPlan(removable, unremovable, candidates[place:])
-        found = simulate_removal(trials, name, destinations, rules)
+        found = yield from _simulating_removal(trials, name, destinations, rules)
         if isinstance(found, UnremovableNode):
             unremovable.append(found)
             continue
@@ -87,9 +94,9 @@ def simulate_removals(
     return RemovalPlan(removable, unremovable, ())
 
 
-def simulate_removal(
+def _simulating_removal(
     trials: PlacementTrials, name: str, destinations: set[str], rules: DrainRules
-) -> RemovableNode | UnremovableNode:
+) -> Generator[None, None, RemovableNode | UnremovableNode]:
     """Remove a node and place its pods on the destinations; if this fails, `trials` is unchanged."""
     node = trials.node(name)
     if node is None:
@@ -102,19 +109,21 @@ def simulate_removal(
         trials.remove_pod(pod)
     # The node stays, tainted, while its pods are placed: it still counts as a domain for topology spread.
     trials.put_node(_tainted(node, rules.now_s))
-    if not place_all(trials, drained.move, lambda other: other != name and other in destinations):
+    if not (yield from _placing_all(trials, drained.move, lambda other: other != name and other in destinations)):
         trials.revert(mark)
         return UnremovableNode(name, KeptReason.NO_PLACE_TO_MOVE_PODS)
     trials.remove_node(name)
     return RemovableNode(node, drained.move, drained.waiting)
 
 
-def place_all(trials: PlacementTrials, pods: Iterable[Pod], acceptable: Callable[[str], bool]) -> bool:
+def _placing_all(
+    trials: PlacementTrials, pods: Iterable[Pod], acceptable: Callable[[str], bool]
+) -> Generator[None, None, bool]:
     """Place the pods by descending priority; return False at the first pod that does not fit."""
-    return all(
-        place_on_any(trials, attrs.evolve(pod, node_name=""), acceptable) is not None
-        for pod in sorted(pods, key=lambda pod: -pod.priority)
-    )
+    for pod in sorted(pods, key=lambda pod: -pod.priority):
+        if (yield from placing_on_any(trials, attrs.evolve(pod, node_name=""), acceptable)) is None:
+            return False
+    return True
 
 
 def _tainted(node: Node, now_s: float) -> Node:
@@ -141,7 +150,7 @@ def place_evicted(trials: PlacementTrials, evicted: Iterable[Pod], replicas: Map
                 continue
             counted[uid] += 1
         missing.append(pod)
-    return place_all(trials, missing, lambda name: True)
+    return run_steps(_placing_all(trials, missing, lambda name: True))
 
 
 # -- unneeded nodes -------------------------------------------------------------------------------------------------

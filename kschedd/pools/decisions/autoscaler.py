@@ -8,7 +8,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -38,6 +38,7 @@ from kschedd.pools.autoscaler.scale_down import (
     UnremovableNode,
     removable_at,
     simulate_removals,
+    simulating_removals,
     still_unneeded,
 )
 from kschedd.pools.autoscaler.scale_up import Choice, ScaleUpLimits, plan_scale_up
@@ -55,10 +56,12 @@ from kschedd.pools.cluster import (
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE
 from kschedd.pools.reading import Pools, pool_name
 from kschedd.pools.trials import PlacementTrials, place_on_any
+from kschedd.values import in_parts
 
 #: pods with a lower priority neither cause a scale-up nor keep a node
 EXPENDABLE: Final = -10
 _MOST_LOOPS: Final = 100
+_PART: Final = 50  # nodes that are examined between two pauses
 _SIMPLE: Final[Mapping[str, Expander]] = {
     "least-waste": least_waste,
     "most-pods": most_pods,
@@ -379,20 +382,26 @@ def unneeded_nodes(
     trials: PlacementTrials,
     before: Mapping[str, UnneededNode],
     skipped: frozenset[str],
-) -> UnneededNow:
-    """Return the unneeded nodes of a loop. `before` are those of the last loop; `skipped` nodes are not removed."""
+) -> Generator[None, None, UnneededNow]:
+    """Return the unneeded nodes of a loop, with pauses.
+
+    `before` are those of the last loop; `skipped` nodes are not removed.
+    """
     settings = pools.settings
     groups = {group.name: group for group in sized_groups(cluster, pools)}
     group_of = {node.name: groups[pool] for node in cluster.nodes if (pool := pool_name(node)) in groups}
     options = UtilizationOptions(settings.utilization)
     examined = [node for node in cluster.nodes if node.name not in skipped and node_is_ready(node)]
-    found = eligible(examined, cluster.pods, group_of, options, cluster.now_s)
+    candidates: list[str] = []
+    for part in in_parts(examined, _PART):
+        yield
+        candidates += eligible(part, cluster.pods, group_of, options, cluster.now_s).candidates
     rules = DrainRules(DrainOptions(), RemainingBudgets(cluster.budgets), cluster.now_s)
 
     def rank(name: str) -> tuple[bool, bool]:
         return any(is_recreated(pod) for pod in cluster.pods.get(name, ())), name not in before
 
-    plan = simulate_removals(trials, sorted(found.candidates, key=rank), rules)
+    plan = yield from simulating_removals(trials, sorted(candidates, key=rank), rules)
     times = UnneededTimes(settings.unneeded_s, settings.unready_s)
     unneeded = still_unneeded(before, plan.removable, times, cluster.now_s)
     deleting = Counter(group_of[name].name for name in skipped if name in group_of)

@@ -31,12 +31,14 @@ from kschedd.pools.karpenter.refusals import why_no_launch
 from kschedd.pools.karpenter.removals import ConsolidatedCluster
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, NODE_POOL, ZONE
 from kschedd.pools.reading import Pools, pool_name
-from kschedd.values import run_steps
+from kschedd.values import in_parts, run_steps
 
 INITIALIZED: Final = "karpenter.sh/initialized"
 REGISTERED: Final = "karpenter.sh/registered"
 DISRUPTED: Final = Taint("karpenter.sh/disrupted", "", "NoSchedule")
 _CORDONED: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+_PART: Final = 20  # nodes that are read between two pauses
 
 Choose = Callable[[Sequence[Any]], Any]
 
@@ -239,31 +241,46 @@ def _removal(command: DisruptionCommand, cluster: PooledCluster, prices: Mapping
     return Removal(command.reason.value, names, replacement, saved)
 
 
-def disruption_round(
+def disruption_round(cluster: PooledCluster, pools: Pools) -> DisruptionRound:
+    return run_steps(beginning_round(cluster, pools))
+
+
+def beginning_round(
     cluster: PooledCluster,
     pools: Pools,
     changed_s: Mapping[str, float] | None = None,
     leaving: frozenset[str] = frozenset(),
-) -> DisruptionRound:
-    """Return the state of the cluster for decisions about disruption. `leaving` are the nodes that are being removed.
+) -> Generator[None, None, DisruptionRound]:
+    """Return the state of the cluster for decisions about disruption, with pauses.
+
+    `leaving` are the nodes that are being removed.
 
     `changed_s` maps each node to the time when a pod last came or left; without it, this is the time when the latest
     of its pods was scheduled. Nodes without NodeClaim get one by their pool.
     """
     offers = launch_offers(cluster, pools)
     by_name = {pool.name: pool for pool in offers.pools}
-    managed = [
-        _managed(node, cluster, by_name[name], changed_s, leaving)
-        for node in cluster.nodes
-        if (name := pool_name(node)) in by_name
-    ]
+    managed: list[ManagedNode] = []
+    existing: list[ExistingNode] = []
+    for part in in_parts(cluster.nodes, _PART):
+        yield
+        own = [
+            _managed(node, cluster, by_name[name], changed_s, leaving)
+            for node in part
+            if (name := pool_name(node)) in by_name
+        ]
+        managed += own
+        deleting = {each.name for each in own if each.deleting}
+        existing += existing_nodes(
+            attrs.evolve(cluster, nodes=[node for node in part if node.name not in deleting]), pools
+        )
+    yield
     barred = {
         each.name
         for each in managed
         if not each.initialized or is_recent(each, by_name[each.pool or ""], cluster.now_s)
     }
-    deleting = {each.name for each in managed if each.deleting}
-    existing = [node for node in existing_nodes(cluster, pools) if node.name not in deleting]
+    yield
     consolidated = ConsolidatedCluster(
         existing, frozenset(barred), cluster.pending, offers, _prices(cluster, pools), pools.settings.spot_to_spot
     )

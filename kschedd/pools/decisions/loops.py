@@ -12,7 +12,7 @@ import attrs
 from kschedd.pools.autoscaler.scale_down import UnneededNode
 from kschedd.pools.cluster import PooledCluster, Removal
 from kschedd.pools.decisions import autoscaler, karpenter
-from kschedd.pools.decisions.karpenter import disruption_round
+from kschedd.pools.decisions.karpenter import beginning_round
 from kschedd.pools.karpenter.budgets import DisruptionReason
 from kschedd.pools.karpenter.disruption import DisruptionCommand, DisruptionRound, DisruptionUnsupported
 from kschedd.pools.karpenter.removals import removal_of
@@ -79,15 +79,13 @@ class RemovalLoop:
         if self._pools.autoscaler == KARPENTER:
             return (yield from self._karpenter(cluster, leaving))
         assert trials is not None, "Cluster Autoscaler simulates with the scheduler's filters"
-        yield
-        return self._autoscaler(cluster, trials, leaving)
+        return (yield from self._autoscaler(cluster, trials, leaving))
 
     # -- Karpenter ----------------------------------------------------------------------------------------------
 
     def _karpenter(self, cluster: PooledCluster, leaving: frozenset[str]) -> Generator[None, None, LoopResult]:
         now, settings = cluster.now_s, self._pools.settings
-        round_ = disruption_round(cluster, self._pools, self._changed_s, leaving)
-        yield
+        round_ = yield from beginning_round(cluster, self._pools, self._changed_s, leaving)
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             if now < waiting.at_s:
@@ -118,13 +116,15 @@ class RemovalLoop:
 
     # -- Cluster Autoscaler -------------------------------------------------------------------------------------
 
-    def _autoscaler(self, cluster: PooledCluster, trials: PlacementTrials, leaving: frozenset[str]) -> LoopResult:
+    def _autoscaler(
+        self, cluster: PooledCluster, trials: PlacementTrials, leaving: frozenset[str]
+    ) -> Generator[None, None, LoopResult]:
         now, settings = cluster.now_s, self._pools.settings
         if self._added_s is not None and now < self._added_s + settings.delay_after_add_s:
             self._unneeded = {}
             return LoopResult(next_s=self._added_s + settings.delay_after_add_s)
         skipped = leaving | {name for name, until in self._unremovable.items() if until > now}
-        found = autoscaler.unneeded_nodes(cluster, self._pools, trials, self._unneeded, skipped)
+        found = yield from autoscaler.unneeded_nodes(cluster, self._pools, trials, self._unneeded, skipped)
         self._unneeded = found.unneeded
         if found.removal is not None:
             return LoopResult(found.removal, now + settings.scan_s)

@@ -6,6 +6,7 @@ seconds since the epoch.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import attrs
@@ -88,7 +89,7 @@ def _is_unready(pod: Pod) -> bool:
 # -- nodes ----------------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class ManagedNode:
     """A NodeClaim with its node and pods.
 
@@ -108,7 +109,7 @@ class ManagedNode:
     def name(self) -> str:
         return self.claim.name
 
-    @property
+    @cached_property
     def labels(self) -> Mapping[str, str]:
         """The node's labels; those of the claim until the node is registered."""
         if self.node is None or self.node.labels.get(_REGISTERED) != "true":
@@ -134,11 +135,11 @@ class ManagedNode:
             for each in self.claim.status.get("conditions") or ()
         )
 
-    @property
+    @cached_property
     def reschedulable(self) -> list[Pod]:
         return [pod for pod in self.pods if is_reschedulable(pod)]
 
-    @property
+    @cached_property
     def disruption_cost(self) -> float:
         return disruption_cost(self.reschedulable)
 

@@ -7,6 +7,7 @@ Source: sigs.k8s.io/karpenter, pkg/controllers/disruption (controller.go, emptin
 
 from collections.abc import Generator, Iterable, Sequence
 from functools import cached_property
+from typing import Final
 
 import attrs
 
@@ -32,7 +33,9 @@ from kschedd.pools.karpenter.removals import (
     remove_several,
     replacement_of,
 )
-from kschedd.values import run_steps
+from kschedd.values import in_parts, run_steps
+
+_PART: Final = 20  # nodes that are examined between two pauses
 
 
 class DisruptionUnsupported(Exception):
@@ -60,6 +63,7 @@ class DisruptionRound:
     cluster: ConsolidatedCluster
     budgets: Sequence[Object]
     now_s: float
+    _candidates: list[ManagedNode] | None = attrs.field(default=None, init=False)
 
     @cached_property
     def pools(self) -> dict[str, NodePool]:
@@ -69,7 +73,21 @@ class DisruptionRound:
         return self.pools[each.pool or ""]
 
     def candidates(self) -> list[ManagedNode]:
-        return [each for each in self.nodes if not self.why_no_candidate(each)]
+        return run_steps(self._examined())
+
+    def _examined(self) -> Generator[None, None, list[ManagedNode]]:
+        """Return the candidates, with pauses; they are computed once."""
+        if self._candidates is None:
+            found = []
+            for part in in_parts(self.nodes, _PART):
+                yield
+                found += [each for each in part if not self.why_no_candidate(each)]
+            for part in in_parts(found, _PART):
+                yield
+                for each in part:
+                    _ = each.disruption_cost  # cached for the decision
+            self._candidates = found
+        return list(self._candidates)
 
     def why_no_candidate(self, each: ManagedNode, *, eventual: bool = False) -> str:
         return why_no_candidate(each, self.pools, self.budgets, self.now_s, eventual=eventual)
@@ -90,13 +108,17 @@ class DisruptionRound:
 
     def command(self) -> CommandSteps:
         """Return the next command, with pauses. Raises DisruptionUnsupported."""
+        yield from self._examined()
         if empty := self.empty():
             return DisruptionCommand(DisruptionReason.EMPTY, empty)
+        yield
         return (yield from self._drift()) or (yield from self._consolidation())
 
     def _drift(self) -> CommandSteps:
         remaining = self.remaining(DisruptionReason.DRIFTED)
-        for each in self.nodes:
+        for number, each in enumerate(self.nodes):
+            if not number % _PART:
+                yield
             if not may_drift(each) or self.why_no_candidate(each, eventual=True) or remaining[each.pool or ""] == 0:
                 continue
             if self.pool_of(each).static:
@@ -106,7 +128,10 @@ class DisruptionRound:
         return None
 
     def _consolidation(self) -> CommandSteps:
-        possible, remaining = self.possible(), self.remaining(DisruptionReason.UNDERUTILIZED)
+        yield
+        possible = self.possible()
+        yield
+        remaining = self.remaining(DisruptionReason.UNDERUTILIZED)
         allowed = [each for each in possible if remaining[each.pool or ""] != 0]
         if not allowed:
             return None

@@ -25,6 +25,7 @@ from kschedd.pools.karpenter.topology import CountedNode, RoundTopology
 from kschedd.pools.volumes import NO_VOLUMES, ClaimedVolumes
 from kschedd.values import run_steps
 
+_PART: Final = 10  # pods whose terms are counted between two pauses
 #: taint of a node that has not registered yet
 UNREGISTERED: Final = Taint("karpenter.sh/unregistered", "", "NoExecute")
 #: taints that an initializing node loses by itself
@@ -229,15 +230,20 @@ def planning(
     preferences: bool = True,
     reserving: bool = False,
 ) -> Generator[None, None, ProvisioningRound]:
-    """Return the plan of `plan_round`, with a pause after each pod."""
+    """Return the plan of `plan_round`, with pauses, the last ones after each pod."""
     nodes = sorted(existing, key=lambda node: (not node.initialized, node.name))
+    yield
     counted = [CountedNode(node.labels, node.taints, node.pods) for node in nodes]
+    yield
     topology = RoundTopology(counted, namespaces or {}, offers.domains())
     limits = {name: dict(left) for name, left in offers.left.items()}
     round_ = _Round(offers, nodes, topology, preferences, limits, offers.reservations() if reserving else None)
     ignored = [pod for pod in pods if offers.volumes.why_left_out(pod)]
     left = sorted((pod for pod in pods if pod not in ignored), key=_queue_key)
-    for pod in left:
+    yield
+    for number, pod in enumerate(left):
+        if not number % _PART:
+            yield
         topology.prepare(pod, next(offers.demands(pod, preferences=preferences)).terms)
     # A pod that fails is tried again after the others, because they may satisfy its pod affinity.
     while left:
