@@ -47,7 +47,7 @@ TrialsOf = Callable[[Iterable[Object]], Generator[None, None, PlacementTrials]]
 """A function that builds a copy of a cluster in steps (`kschedd.scheduling.trial_cluster`)."""
 Decision = Generator[None, None, list[Write]]
 
-_STEPS: Final = 2  # steps of a decision in a turn; a step takes up to 10 ms in a cluster of 1,000 nodes
+STEPS: Final = 2  # steps of a decision in a turn; a step takes up to 10 ms in a cluster of 1,000 nodes
 _ABORT_S: Final = 120.0  # Cluster Autoscaler gives up a drain after this time
 _BACKOFF_S: Final = (300.0, 1800.0)  # first and longest backoff of a group after a failed launch
 _RECHECK_S: Final = 300.0
@@ -213,7 +213,7 @@ class NodePools:
     def _decide(self) -> list[Write]:
         assert self._decision is not None, "a decision has begun"
         try:
-            for _ in range(_STEPS):
+            for _ in range(STEPS):
                 next(self._decision)
         except StopIteration as end:
             self._decision = None

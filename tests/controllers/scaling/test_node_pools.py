@@ -7,15 +7,20 @@ from typing import Any
 
 import pytest
 
+from kschedd.api.pods import Pod
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.controllers.running.controller import View
 from kschedd.controllers.scaling.node_pools import NodePools
+from kschedd.pools.cluster import PooledCluster
+from kschedd.pools.decisions.loops import RemovalLoop
 from kschedd.pools.reading import PoolFile, read_pools
 from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.scheduling.trial_cluster import TrialCluster
 from kschedd.simulation.engine import Engine
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.writes import Write
+from kschedd.values import run_steps
+from tests.bench.node_pools import NOW_S, objects
 
 POOLS = """\
 pools:
@@ -354,3 +359,14 @@ def test_a_pool_without_capacity_types_is_interrupted_by_its_name(tmp_path: Path
 def test_interruptions_with_errors_are_rejected(text: str, why: str) -> None:
     with pytest.raises(ConfigErrors, match=why):
         read_pools([PoolFile("pools.yaml", POOLS % ("karpenter", f", interruptions: {text}"))])
+
+
+@pytest.mark.parametrize("autoscaler", ["karpenter", "cluster-autoscaler"])
+def test_a_decision_about_removals_pauses_at_each_pod(autoscaler: str) -> None:
+    every = objects(12)
+    pools = read_pools([PoolFile("pools.yaml", POOLS % (autoscaler, ""))])
+    trials = run_steps(TrialCluster.in_steps(every))
+    steps = RemovalLoop(pools).step(PooledCluster.of(every, NOW_S), trials, frozenset())
+    count = sum(1 for _ in steps)
+    moved = sum(isinstance(each, Pod) for each in every) // 4
+    assert count > moved, "so no turn holds the loop for the whole decision"
