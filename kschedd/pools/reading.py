@@ -229,7 +229,10 @@ class _Reading:
 
     def _config_map(self, value: ConfigValue) -> None:
         """Read the templates of Cluster Autoscaler's kwok provider, or the priorities of its expander."""
-        data = value.value.get("data") or {}
+        stated = value.at("data", value.value.get("data") or {})
+        if stated.fields(any_other=True) is None:
+            return
+        data = stated.value
         if isinstance(data.get("templates"), str):
             self.read(f"{value.reading.source} (data.templates)", data["templates"])
         if isinstance(data.get("priorities"), str):
@@ -322,6 +325,12 @@ def _node(value: ConfigValue) -> Node | None:
         value.wrong("must be a Node")
         return None
     raw = dict(value.value)
+    meta = value.at("metadata", raw.get("metadata") or {})
+    if meta.fields(any_other=True) is None:
+        return None
+    for name in ("labels", "annotations"):
+        if meta.at(name, meta.value.get(name) or {}).fields(any_other=True) is None:
+            return None
     status = raw.get("status") if isinstance(raw.get("status"), Mapping) else {}
     try:
         node = Node.from_raw({**raw, "status": {**_with_both(status), "conditions": _READY}})

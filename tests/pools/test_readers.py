@@ -6,6 +6,7 @@ from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.pools.karpenter.instance_types import read_instance_types
 from kschedd.pools.karpenter.node_pools import read_node_pool
 from kschedd.pools.karpenter.overlays import overlay_of
+from kschedd.pools.reading import PoolFile, read_pools
 from tests.conftest import SharedPart
 
 POOL = """\
@@ -81,3 +82,24 @@ def test_an_overlay_with_a_price_and_a_change_of_price_is_rejected() -> None:
 def test_a_change_of_price_needs_a_sign() -> None:
     with pytest.raises(ConfigErrors, match="a number with a sign"):
         overlay_of({"metadata": {"name": "o"}, "spec": {"requirements": [], "priceAdjustment": "10%"}})
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        pytest.param(
+            "{kind: Node, metadata: {name: a, labels: x}, status: {allocatable: {cpu: 1}}}", "metadata.labels"
+        ),
+        pytest.param("{kind: Node, metadata: {name: a, annotations: []}, status: {}}", "not a Node|allocatable"),
+        pytest.param("{kind: Node, metadata: {name: a, annotations: [1]}, status: {}}", "metadata.annotations"),
+        pytest.param("{kind: ConfigMap, metadata: {name: a}, data: x}", "data"),
+        pytest.param("[{name: a, resources: x, offerings: []}]", "resources"),
+        pytest.param(
+            "{apiVersion: karpenter.sh/v1alpha1, kind: NodeOverlay, metadata: {name: o}, spec: {capacity: [x]}}",
+            "spec.capacity",
+        ),
+    ],
+)
+def test_values_of_the_wrong_type_are_reported_with_their_field(text: str, place: str) -> None:
+    with pytest.raises(ConfigErrors, match=f"^f.yaml:1: .*({place})"):
+        read_pools([PoolFile("f.yaml", text)])

@@ -169,6 +169,8 @@ def _offering(item: ConfigValue, available: bool) -> Offering | None:
 
 
 def _amounts(stated: ConfigValue) -> Resources:
+    if stated.fields(any_other=True) is None:
+        return {}
     try:
         return amounts(stated.value)
     except QuantityError as fault:

@@ -71,7 +71,10 @@ def _overlay(value: ConfigValue) -> NodeOverlay | None:
         return None
     own = [made for each in spec.items("requirements") if (made := requirement_of(each, flexible=False)) is not None]
     capacity = spec.mapping("capacity")
-    amounts = {} if capacity is None else {str(name): str(amount) for name, amount in capacity.value.items()}
+    is_map = capacity is not None and capacity.fields(any_other=True) is not None
+    amounts = (
+        {str(key): str(amount) for key, amount in capacity.value.items()} if capacity is not None and is_map else {}
+    )
     name = named.needed_text("name") or ""
     return NodeOverlay(name, combined(own), _price(spec), amounts, spec.maybe_integer("weight", _WEIGHTS) or 0)
 
