@@ -327,7 +327,7 @@ LINES = [
 ELSEWHERE = frozenset(
     (
         *("capacity", "compare", "deschedule", "diff", "edit", "fork diff", "nodes-needed", "record", "reject"),
-        *("consolidate", "reload", "remove-node", "replace", "scale-up"),
+        *("consolidate", "reload", "remove-node", "replace", "scale-up", "web"),
     )
 )
 
@@ -346,6 +346,16 @@ async def test_a_waiting_pod_is_rejected(live: Typed) -> None:
     assert "not today" in await rejected(live.cluster, "held")
     assert await live("allow little") == 1
     assert "does not wait at Permit" in live.err
+
+
+async def test_the_address_of_the_page_is_printed_if_it_is_served(live: Typed) -> None:
+    assert await live("web") == 1
+    assert "start it with `kschedd run --web`" in live.err
+    live.daemon.page = lambda user: f"http://127.0.0.1:8001/web/ for {user.name}"
+    assert await live("web") == 0
+    assert live.out == "http://127.0.0.1:8001/web/ for system:admin\n"
+    assert await live("web -o json") == 0
+    assert '"url": "http://127.0.0.1:8001/web/ for system:admin"' in live.out
 
 
 async def test_a_file_that_the_daemon_was_not_started_with_is_not_read(live: Typed) -> None:
