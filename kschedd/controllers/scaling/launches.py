@@ -79,6 +79,11 @@ def tainted(node: Node, autoscaler: str, now: float) -> Write:
     return patch_of(node, {"spec": {"taints": [*kept, taint]}})
 
 
+def is_leaving(node: Node) -> bool:
+    """Return whether an autoscaler has tainted the node before it evicts the pods."""
+    return any(taint.key in (DISRUPTED.key, TO_BE_DELETED) for taint in node.taints)
+
+
 def untainted(node: Node) -> Write:
     """Return the write that removes these taints."""
     kept = [each for each in node.spec.get("taints") or () if each.get("key") not in (DISRUPTED.key, TO_BE_DELETED)]

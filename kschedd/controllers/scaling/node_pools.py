@@ -28,6 +28,7 @@ from kschedd.controllers.scaling.launches import (
     RETRY_S,
     LeavingNode,
     StartingNode,
+    is_leaving,
     tainted,
     untainted,
 )
@@ -36,6 +37,7 @@ from kschedd.object_faults import FaultLedger
 from kschedd.pools.cluster import READ_KINDS, NodeLaunch, PooledCluster, ScaleUp, is_unschedulable
 from kschedd.pools.decisions import autoscaler, karpenter
 from kschedd.pools.decisions.loops import RemovalLoop
+from kschedd.pools.karpenter.provisioning import UNREGISTERED
 from kschedd.pools.reading import Pools, pool_name
 from kschedd.pools.settings import KARPENTER, Interruption
 from kschedd.pools.trials import PlacementTrials
@@ -183,14 +185,17 @@ class NodePools:
     # -- turns --------------------------------------------------------------------------------------------------
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        writes: list[Write] = []
         for event in events:
             self._note(event, now)
+            if event.type == ADDED and isinstance(event.new, Node):
+                writes += self._resumed(event.new, now)
         if self._recheck_at is not None and self._recheck_at <= now:
             self._recheck_at = None
             self._wake_removal(now)
         if self._began_s is None:
             self._began_s = now
-        writes = self._boot(view, now)
+        writes += self._boot(view, now)
         while self._interruption_at is not None and self._interruption_at <= now:
             writes += self._interrupt(self.pools.settings.interruptions[self._interrupted], view, now)
             self._interrupted += 1
@@ -287,6 +292,18 @@ class NodePools:
         self._starting[launch.name] = StartingNode(
             launch, first, register_at, ready_at, fails, replaces=replaces, reason=reason
         )
+
+    def _resumed(self, node: Node, now: float) -> list[Write]:
+        """Continue after a restart: starting nodes become ready, and nodes that were drained are decided again."""
+        if node.name in self._starting or pool_name(node) not in self.pools.names:
+            return []
+        if UNREGISTERED in node.taints:
+            startup = next((each.startup_taints for each in self.pools.node_pools if each.name == pool_name(node)), ())
+            ready_at = now + self.pools.settings.boot_s / 2
+            launch = karpenter.resumed_launch(node, startup)
+            self._starting[node.name] = StartingNode(launch, node.raw, now, ready_at, registered=True)
+            return []
+        return [untainted(node)] if self._began_s is None and is_leaving(node) else []
 
     def _boot(self, view: View, now: float) -> list[Write]:
         """Return the writes of the simulated cloud provider."""

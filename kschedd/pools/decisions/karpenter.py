@@ -29,7 +29,7 @@ from kschedd.pools.karpenter.node_pools import NodePool
 from kschedd.pools.karpenter.provisioning import UNREGISTERED, ExistingNode, planning
 from kschedd.pools.karpenter.refusals import why_no_launch
 from kschedd.pools.karpenter.removals import ConsolidatedCluster
-from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, NODE_POOL, ZONE
+from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from kschedd.pools.reading import Pools, pool_name
 from kschedd.values import in_parts, run_steps
 
@@ -169,6 +169,14 @@ def starting(launch: NodeLaunch, startup_taints: Sequence[Taint]) -> dict[str, A
     raw["metadata"] = {**meta, "labels": labels}
     raw["spec"] = {**spec, "taints": taints}
     return raw
+
+
+def resumed_launch(node: Node, startup_taints: Sequence[Taint]) -> NodeLaunch:
+    """Return the launch of a node that registered before a restart, as a ready node without startup taints."""
+    left = [_raw_taint(taint) for taint in node.taints if taint not in (*startup_taints, UNREGISTERED)]
+    meta = {**node.metadata, "labels": {**node.labels, REGISTERED: "true", INITIALIZED: "true"}}
+    raw = {**node.raw, "metadata": meta, "spec": {**node.spec, "taints": left}}
+    return NodeLaunch(pool_name(node), raw, node.labels.get(INSTANCE_TYPE, ""), None, ())
 
 
 def _raw_taint(taint: Taint) -> dict[str, str]:

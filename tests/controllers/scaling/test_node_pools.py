@@ -3,10 +3,11 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.controllers.running.controller import View
@@ -18,7 +19,7 @@ from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.scheduling.trial_cluster import TrialCluster
 from kschedd.simulation.engine import Engine
 from kschedd.store.objects.log import WatchEvent
-from kschedd.store.writes import Write
+from kschedd.store.writes import Patch, Write
 from kschedd.values import run_steps
 from tests.bench.node_pools import NOW_S, objects
 
@@ -370,3 +371,31 @@ def test_a_decision_about_removals_pauses_at_each_pod(autoscaler: str) -> None:
     count = sum(1 for _ in steps)
     moved = sum(isinstance(each, Pod) for each in every) // 4
     assert count > moved, "so no turn holds the loop for the whole decision"
+
+
+def test_nodes_that_started_before_a_restart_become_ready(tmp_path: Path) -> None:
+    cluster = cluster_of(tmp_path, KARPENTER % "10%")
+    cluster.do("apply", WEB % 1)
+    cluster.do("advance 35s", "")
+    (node,) = nodes(cluster)
+    assert "cold" in {taint["key"] for taint in node["spec"]["taints"]}
+    restarted = cluster_of(tmp_path, KARPENTER % "10%")
+    restarted.do(
+        "apply", json.dumps({**node, "metadata": {name: node["metadata"][name] for name in ("name", "labels")}})
+    )
+    restarted.do("apply", WEB % 1)
+    restarted.do("advance 40s", "")
+    assert (names(restarted), nodes(restarted)[0]["spec"].get("taints"), running(restarted)) == (["batch-1"], None, 1)
+
+
+def test_nodes_that_were_drained_before_a_restart_are_decided_again() -> None:
+    pools = read_pools([PoolFile("pools.yaml", POOLS % ("karpenter", ""))])
+    controller, view = NodePools(pools, TrialCluster.in_steps), cast("View", None)
+    taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+    meta = {"name": "small-1", "labels": {"kschedd.io/pool": "small"}}
+    node = Node.from_raw({"kind": "Node", "metadata": meta, "spec": {"taints": [taint]}})
+    event = WatchEvent("ADDED", None, node, 1)
+    (write,) = controller.reconcile([event], view, 0.0)
+    assert isinstance(write, Patch)
+    assert (write.name, write.patch["spec"]) == ("small-1", {"taints": None})
+    assert controller.reconcile([event], view, 1.0) == [], "only at the start"
