@@ -23,6 +23,11 @@ _KINDS: Final[Mapping[str, str]] = {
     ),
     "APIService": "stored, but requests for its API are not forwarded",
     "CertificateSigningRequest": "stored, but it is not signed",
+    "FlowSchema": "stored, but it does not limit requests",
+    "Ingress": "stored, but it routes no requests and gets no address",
+    "NetworkPolicy": "stored, but simulated pods have no traffic that it could restrict",
+    "PriorityLevelConfiguration": "stored, but it does not limit requests",
+    "ServiceCIDR": "stored, but the addresses of Services come only from --service-cluster-ip-range",
 }
 
 _SCHEDULED_BY: Final = (("PodGroup", "scheduling.k8s.io"), ("DeviceTaintRule", "resource.k8s.io"))
@@ -92,6 +97,8 @@ def _details(kind: str, raw: Raw) -> list[str]:
         return []
     if kind == "Pod":
         return annotation_faults(kind, _annotations(raw), _containers(spec))
+    if kind == "Service" and spec.get("type") == "LoadBalancer":
+        return ["no load balancer is created, so its external address stays pending"]
     found = []
     if kind == "CustomResourceDefinition" and (spec.get("conversion") or {}).get("strategy") == "Webhook":
         found.append("its webhook is not called: objects have the same fields in every version")

@@ -57,6 +57,27 @@ def test_a_conversion_by_a_webhook_is_not_made(strategy: str, reported: bool) ->
     assert ["its webhook is not called" in each.why for each in found] == [True] * reported
 
 
+@pytest.mark.parametrize(
+    ("api_version", "kind", "why"),
+    [
+        ("networking.k8s.io/v1", "Ingress", "it routes no requests"),
+        ("networking.k8s.io/v1", "NetworkPolicy", "no traffic"),
+        ("networking.k8s.io/v1", "ServiceCIDR", "--service-cluster-ip-range"),
+        ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "does not limit requests"),
+        ("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "does not limit requests"),
+    ],
+)
+def test_a_kind_that_is_stored_only(api_version: str, kind: str, why: str) -> None:
+    raw = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "spec": {}}
+    assert [why in each.why for each in ignored(raw)] == [True]
+
+
+def test_a_service_of_type_load_balancer_gets_no_address() -> None:
+    raw = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {"type": "LoadBalancer"}}
+    assert [each.why for each in ignored(raw)] == ["no load balancer is created, so its external address stays pending"]
+    assert ignored({**raw, "spec": {"type": "ClusterIP"}}) == []
+
+
 def test_a_storage_capacity_over_which_kube_scheduler_crashes() -> None:
     kind = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity", "metadata": {"name": "c"}}
     [found] = unsupported({**kind, "maximumVolumeSize": "1Gi"})
