@@ -272,7 +272,7 @@ class NodePools:
             for group in autoscaler.sized_groups(cluster, self.pools)
             if self._backoff.get(group.name, (0.0, 0.0))[0] <= now
         ]
-        plan = autoscaler.plan_launches(cluster, self.pools, trials, self._rng(), loops=1, groups=ready)
+        plan = yield from autoscaler.launching(cluster, self.pools, trials, self._rng(), loops=1, groups=ready)
         if plan.launches:
             self._removals.added(now)
             self._provision_at = next_multiple(now, self.pools.settings.scan_s)

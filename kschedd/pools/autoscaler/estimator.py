@@ -4,14 +4,15 @@ Source: sigs.k8s.io/cluster-autoscaler, pkg/estimator/binpacking_estimator.go an
 of 10 s for each group is not applied, so that a result does not depend on the speed of the machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Final
 
 import attrs
 
 from kschedd.api.nodes import HOSTNAME_LABEL, Node
 from kschedd.api.pods import Pod
-from kschedd.pools.trials import PlacementTrials, place_on_any
+from kschedd.pools.trials import PlacementTrials, place_on_any, placing_on_any
+from kschedd.values import run_steps
 
 #: largest number of nodes that one estimate may add
 MOST_NODES: Final = 1000
@@ -33,11 +34,18 @@ def estimate(
 
     `limit` is the largest number of nodes to add; None: no limit.
     """
+    return run_steps(estimating(trials, groups, template, limit))
+
+
+def estimating(
+    trials: PlacementTrials, groups: Sequence[Sequence[Pod]], template: Node, limit: int | None = MOST_NODES
+) -> Generator[None, None, NodeEstimate]:
+    """Return the result of `estimate`, with a pause before each pod."""
     mark = trials.mark()
     try:
         packing = _Packing(trials, template, limit)
         for pods in sorted(groups, key=lambda group: -_size(group[0], template)):
-            packing.pack(pods)
+            yield from packing.pack(pods)
         return NodeEstimate(len(packing.used), packing.placed)
     finally:
         trials.revert(mark)
@@ -64,13 +72,14 @@ class _Packing:
     added: list[str] = attrs.field(factory=list, init=False)
     full: bool = attrs.field(default=False, init=False)  # true once a node was refused because of the limit
 
-    def pack(self, pods: Sequence[Pod]) -> None:
+    def pack(self, pods: Sequence[Pod]) -> Generator[None, None, None]:
         """Place the pods on the added nodes, then on further nodes; stop at the first pod that does not fit."""
         new = {*self.added}
         for place, pod in enumerate(pods):
-            if not self._placed_on(pod, place_on_any(self.trials, pod, lambda name: name in new)):
+            name = yield from placing_on_any(self.trials, pod, lambda name: name in new)
+            if not self._placed_on(pod, name):
                 if not self.full:
-                    self._pack_on_new_nodes(pods[place:])
+                    yield from self._pack_on_new_nodes(pods[place:])
                 return
 
     def _placed_on(self, pod: Pod, name: str | None) -> bool:
@@ -80,8 +89,9 @@ class _Packing:
         self.placed.append(pod)
         return True
 
-    def _pack_on_new_nodes(self, pods: Sequence[Pod]) -> None:
+    def _pack_on_new_nodes(self, pods: Sequence[Pod]) -> Generator[None, None, None]:
         for pod in pods:
+            yield
             if self.added and self._fits_beside(pod, self.added[-1]):
                 continue
             if self.added and self.added[-1] not in self.used:

@@ -7,7 +7,7 @@ Source: sigs.k8s.io/cluster-autoscaler, pkg/core/scaleup/orchestrator/orchestrat
 pkg/core/scaleup/equivalence/groups.go and pkg/resourcequotas. Units: whole cores, memory in bytes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -16,11 +16,12 @@ from kschedd.api.nodes import BETA_REGION_LABEL, BETA_ZONE_LABEL, HOSTNAME_LABEL
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import value
 from kschedd.api.resources import amounts
-from kschedd.pools.autoscaler.estimator import MOST_NODES, estimate, node_like
+from kschedd.pools.autoscaler.estimator import MOST_NODES, estimating, node_like
 from kschedd.pools.autoscaler.expanders import ExpansionOption
 from kschedd.pools.autoscaler.groups import AutoscaledGroup
 from kschedd.pools.autoscaler.pods import is_daemon
 from kschedd.pools.trials import PlacementTrials
+from kschedd.values import run_steps
 
 _MOST_GROUPS: Final = 10  # groups of equal pods for each controller
 _MEMORY_TOLERANCE: Final = 0.015
@@ -127,16 +128,31 @@ def plan_scale_up(
     `groups` are the groups that may grow: they are healthy and not in backoff.
     `choose` selects one of the options, as a chain of expanders and a random choice do.
     """
+    return run_steps(planning_scale_up(trials, groups, pending, limits, choose))
+
+
+def planning_scale_up(
+    trials: PlacementTrials,
+    groups: Sequence[AutoscaledGroup],
+    pending: Sequence[Pod],
+    limits: ScaleUpLimits,
+    choose: Choice,
+) -> Generator[None, None, ScaleUpPlan]:
+    """Return the result of `plan_scale_up`, with a pause before each pod that is tried."""
     nodes = trials.nodes()
     quota = _Headroom(headroom(limits, nodes))
     valid = [each for each in groups if each.target < each.maximum and quota.fits(each.template, 1)]
     equal = equal_pods(pending)
-    takes = {group.name: _taken(trials, group.template, equal) for group in valid}
+    takes: dict[str, list[list[Pod]]] = {}
+    for group in valid:
+        takes[group.name] = yield from _taken(trials, group.template, equal)
     options = []
     for group in valid:
         similar = _similar(group, valid, takes) if limits.balance_similar else []
         most = _estimation_limit(limits, [group, *similar], len(nodes))
-        found = estimate(trials, takes[group.name], group.template, most) if most != 0 and takes[group.name] else None
+        found = None
+        if most != 0 and takes[group.name]:
+            found = yield from estimating(trials, takes[group.name], group.template, most)
         complete = found is not None and (not limits.all_or_nothing or len(found.pods) == len(pending))
         if found is not None and found.node_count and found.pods and complete:
             options.append(ExpansionOption(group, found.node_count, found.pods))
@@ -152,12 +168,18 @@ def plan_scale_up(
     return ScaleUpPlan(chosen, sizes, options, chosen.pods, awaiting, left)
 
 
-def _taken(trials: PlacementTrials, template: Node, equal: Iterable[list[Pod]]) -> list[list[Pod]]:
+def _taken(
+    trials: PlacementTrials, template: Node, equal: Iterable[list[Pod]]
+) -> Generator[None, None, list[list[Pod]]]:
     """Return the groups of equal pods whose pods fit on an empty node that equals the template."""
     mark = trials.mark()
     name = f"{template.name}-template"
     trials.put_node(node_like(template, name))
-    taken = [pods for pods in equal if not trials.why_not(pods[0], name)]
+    taken = []
+    for pods in equal:
+        yield
+        if not trials.why_not(pods[0], name):
+            taken.append(pods)
     trials.revert(mark)
     return taken
 

@@ -41,7 +41,7 @@ from kschedd.pools.autoscaler.scale_down import (
     simulating_removals,
     still_unneeded,
 )
-from kschedd.pools.autoscaler.scale_up import Choice, ScaleUpLimits, plan_scale_up
+from kschedd.pools.autoscaler.scale_up import Choice, ScaleUpLimits, planning_scale_up
 from kschedd.pools.autoscaler.unremovable import KeptReason
 from kschedd.pools.cluster import (
     NodeLaunch,
@@ -55,8 +55,8 @@ from kschedd.pools.cluster import (
 )
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE
 from kschedd.pools.reading import Pools, pool_name
-from kschedd.pools.trials import PlacementTrials, place_on_any
-from kschedd.values import in_parts
+from kschedd.pools.trials import PlacementTrials, placing_on_any
+from kschedd.values import in_parts, run_steps
 
 #: pods with a lower priority neither cause a scale-up nor keep a node
 EXPENDABLE: Final = -10
@@ -137,9 +137,23 @@ def plan_launches(
     groups: Sequence[AutoscaledGroup] | None = None,
 ) -> ScaleUp:
     """Return the launches of at most `loops` loops. `trials` is unchanged afterwards."""
+    return run_steps(launching(cluster, pools, trials, rng, loops=loops, groups=groups))
+
+
+def launching(
+    cluster: PooledCluster,
+    pools: Pools,
+    trials: PlacementTrials,
+    rng: random.Random,
+    *,
+    loops: int = _MOST_LOOPS,
+    groups: Sequence[AutoscaledGroup] | None = None,
+) -> Generator[None, None, ScaleUp]:
+    """Return the launches of `plan_launches`, with pauses."""
     mark = trials.mark()
     try:
-        return _Loops(cluster, pools, trials, groups or sized_groups(cluster, pools), choice_of(pools, rng)).run(loops)
+        planned = _Loops(cluster, pools, trials, groups or sized_groups(cluster, pools), choice_of(pools, rng))
+        return (yield from planned.run(loops))
     finally:
         trials.revert(mark)
 
@@ -157,15 +171,19 @@ class _Loops:
 
     def __attrs_post_init__(self) -> None:
         self.left = [pod for pod in self.cluster.pending if pod.priority >= EXPENDABLE]
-        self.groups = [attrs.evolve(group, template=self._with_daemons(group)) for group in self.groups]
 
-    def run(self, loops: int) -> ScaleUp:
+    def run(self, loops: int) -> Generator[None, None, ScaleUp]:
+        groups = []
+        for group in self.groups:
+            template = yield from self._with_daemons(group)
+            groups.append(attrs.evolve(group, template=template))
+        self.groups = groups
         limits = ScaleUpLimits(nodes=self.pools.settings.max_nodes, balance_similar=self.pools.settings.balance_similar)
-        self._place()
+        yield from self._place()
         for _ in range(loops):
             if not self.left:
                 break
-            plan = plan_scale_up(self.trials, self.groups, self.left, limits, self.choose)
+            plan = yield from planning_scale_up(self.trials, self.groups, self.left, limits, self.choose)
             if not plan.sizes:
                 break
             for group in self.groups:
@@ -174,7 +192,7 @@ class _Loops:
                 attrs.evolve(group, target=plan.sizes.get(group.name, group.target)) for group in self.groups
             ]
             before = len(self.left)
-            self._place()
+            yield from self._place()
             if len(self.left) == before:
                 break
         templates = {group.name: group.template for group in self.pools.groups}
@@ -183,19 +201,26 @@ class _Loops:
         ]
         expendable = [pod for pod in self.cluster.pending if pod.priority < EXPENDABLE]
         why = f"its priority is below {EXPENDABLE} (--expendable-pods-priority-cutoff)"
-        refused = [(pod, self._refusals(pod)) for pod in self.left]
+        refused = []
+        for pod in self.left:
+            yield
+            refused.append((pod, self._refusals(pod)))
         return ScaleUp(
             launches,
             self.existing,
             [*refused, *((pod, [PoolRefusal("", "priority", why)]) for pod in expendable)],
         )
 
-    def _with_daemons(self, group: AutoscaledGroup) -> Node:
+    def _with_daemons(self, group: AutoscaledGroup) -> Generator[None, None, Node]:
         """Return the template without the resources of the DaemonSets that run on it."""
         template = group.template
         mark, name = self.trials.mark(), f"{template.name}-with-daemons"
         self.trials.put_node(node_like(template, name))
-        daemons = [pod for pod in self.cluster.daemons if not self.trials.why_not(pod, name)]
+        daemons = []
+        for pod in self.cluster.daemons:
+            yield
+            if not self.trials.why_not(pod, name):
+                daemons.append(pod)
         self.trials.revert(mark)
         if not daemons:
             return template
@@ -213,11 +238,11 @@ class _Loops:
             self.trials.put_node(node_like(group.template, name))
             self.launched[name] = (group, [])
 
-    def _place(self) -> None:
+    def _place(self) -> Generator[None, None, None]:
         """Place the pods that fit on a node now, and keep the others."""
         left = []
         for pod in self.left:
-            name = place_on_any(self.trials, pod, lambda name: True)
+            name = yield from placing_on_any(self.trials, pod, lambda name: True)
             if name is None:
                 left.append(pod)
             elif name in self.launched:

@@ -1,10 +1,12 @@
 """Tests of node pools in virtual time: launches, failures, removals, and their times."""
 
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import attrs
 import pytest
 
 from kschedd.api.nodes import Node
@@ -13,6 +15,7 @@ from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.controllers.running.controller import View
 from kschedd.controllers.scaling.node_pools import NodePools
 from kschedd.pools.cluster import PooledCluster
+from kschedd.pools.decisions import autoscaler
 from kschedd.pools.decisions.loops import RemovalLoop
 from kschedd.pools.reading import PoolFile, read_pools
 from kschedd.scenarios.commands import ScenarioCluster
@@ -21,7 +24,7 @@ from kschedd.simulation.engine import Engine
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.writes import Patch, Write
 from kschedd.values import run_steps
-from tests.bench.node_pools import NOW_S, objects
+from tests.bench.node_pools import NOW_S, objects, pod
 
 POOLS = """\
 pools:
@@ -371,6 +374,17 @@ def test_a_decision_about_removals_pauses_at_each_pod(autoscaler: str) -> None:
     count = sum(1 for _ in steps)
     moved = sum(isinstance(each, Pod) for each in every) // 4
     assert count > moved, "so no turn holds the loop for the whole decision"
+
+
+def test_a_decision_about_launches_pauses_at_each_pod() -> None:
+    every = [*objects(2), *(pod(f"pending-{number}", "", 3000, number) for number in range(40))]
+    pools = read_pools([PoolFile("pools.yaml", POOLS % ("cluster-autoscaler", ""))])
+    cluster, trials = PooledCluster.of(every, NOW_S), run_steps(TrialCluster.in_steps(every))
+    cluster = attrs.evolve(
+        cluster, pending=[each for each in every if isinstance(each, Pod) and each.name.startswith("pending")]
+    )
+    steps = autoscaler.launching(cluster, pools, trials, random.Random(1), loops=1)
+    assert sum(1 for _ in steps) > 3 * 40, "placing, estimating for a group, and placing again pause at each pod"
 
 
 def test_nodes_that_started_before_a_restart_become_ready(tmp_path: Path) -> None:
