@@ -5,9 +5,10 @@ row, whose color is their mean. No node is omitted.
 """
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+import attrs
 import numpy as np
 
 from kschedd.api.amounts import amount
@@ -46,6 +47,7 @@ from kschedd.report.model import (
     Spread,
     ZoneUse,
 )
+from kschedd.report.pools import use_of_pools
 from kschedd.simulation.pending import pending_pods
 
 MOST_ROWS: Final = 200
@@ -67,13 +69,17 @@ def report_of(
     checked: Checked | None = None,
     virtual: bool = True,
     notes: Sequence[str] = (),
+    pool_nodes: Sequence[Mapping[str, Any]] = (),
 ) -> Report:
     """Return the run's report.
 
-    The engine is idle, or stopped during the run. `methods` are the methods of a fork of the cluster.
+    The engine is idle, or stopped during the run. `methods` are the methods of a fork of the cluster. `pool_nodes` are
+    the nodes of pools, as in the table `pool_nodes`.
     """
     collected.idle()
-    return _Aggregation(collected, virtual, methods).report(title, facts, checked, notes)
+    aggregation = _Aggregation(collected, virtual, methods)
+    report = aggregation.report(title, facts, checked, notes)
+    return attrs.evolve(report, pools=use_of_pools(pool_nodes, aggregation.columns))
 
 
 class _Aggregation:

@@ -114,6 +114,19 @@ class ZoneUse:
     series: Floats  # pods
 
 
+@attrs.frozen(eq=False)
+class PoolUse:
+    """The nodes of a pool during the run; `series` is their number, as the mean of each column of time."""
+
+    name: str
+    launched: int
+    removed: int
+    nodes: int  # at the end
+    node_hours: float
+    cost: float
+    series: Floats
+
+
 @attrs.frozen
 class Spread:
     """Distribution of a workload's pods over the zones.
@@ -158,6 +171,7 @@ class Report:
     by_column: Sequence[ColumnFacts]
     checked: "Checked | None" = None
     notes: Sequence[str] = ()
+    pools: Sequence[PoolUse] = ()
 
 
 @attrs.frozen

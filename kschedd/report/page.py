@@ -77,6 +77,7 @@ def _sections(report: Report) -> Iterator[tuple[str, str, Markup]]:
     made += [
         ("use", "Utilisation", [*_use(report)]),
         ("nodes", "Nodes over time", [*page_nodes.maps(report)]),
+        *((("pools", "Node pools", [*_pools(report)]),) if report.pools else ()),
         ("pending", "Pending pods", [*_pending(report)]),
         ("funnels", "From all nodes to one", [*page_decisions.funnels(report)]),
         ("scores", "Scores", [*page_nodes.scores(report)]),
@@ -141,6 +142,38 @@ def _use(report: Report) -> Iterator[Child]:
 def _column_link(report: Report, series: Any) -> Markup:
     column = int(np.argmax(series))
     return el("a", f"at {when(report.columns, column * report.columns.width_s)}", href=f"#t-{column}")
+
+
+# -- node pools -----------------------------------------------------------------------------------------------------
+
+
+def _pools(report: Report) -> Iterator[Child]:
+    shown = report.pools[:_MOST_LINES]
+    yield el("p", "The number of nodes of each pool, as the mean of each column of time.")
+    top = count_top(max(float(pool.series.max()) for pool in shown))
+    drawing = lines("Nodes of each pool over time", [(pool.name, pool.series) for pool in shown], top)
+    yield chart(drawing, report.columns, [many(top * part / 4) for part in range(5)])
+    rows = [
+        (
+            joined(el("span", cls=f"key f{n % 9}") if n < len(shown) else None, pool.name),
+            *(f"{count:,}" for count in (pool.launched, pool.removed, pool.nodes)),
+            f"{pool.node_hours:,.1f}",
+            f"{pool.cost:,.2f}",
+        )
+        for n, pool in enumerate(report.pools)
+    ]
+    if len(report.pools) > 1:
+        total = (
+            "all pools",
+            f"{sum(pool.launched for pool in report.pools):,}",
+            f"{sum(pool.removed for pool in report.pools):,}",
+            f"{sum(pool.nodes for pool in report.pools):,}",
+            f"{sum(pool.node_hours for pool in report.pools):,.1f}",
+            f"{sum(pool.cost for pool in report.pools):,.2f}",
+        )
+        rows.append(total)
+    heads = ("pool", "launched", "removed", "at the end", "node hours", "cost")
+    yield table("", heads, rows, numbers=range(1, len(heads)))
 
 
 # -- pending --------------------------------------------------------------------------------------------------------

@@ -86,6 +86,7 @@ _FIELDS: Final[Mapping[str, str | tuple[str, ...]]] = {
     "PendingBand.pods": "name",
     "CauseGroup.cause": "prose",
     "CauseGroup.workloads": "name",
+    "PoolUse.name": "name",
     "ZoneUse.name": "name",
     "Spread.workload": "workload",
     "Decision.pod": "name",

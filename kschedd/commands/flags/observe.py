@@ -1,7 +1,7 @@
 """Flags for a run's output files: --report, --redact and --trace; and the writers of these files."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,18 @@ class Observed:
 
             Timeline.observing(engine, self._timeline)
 
-    def write(self, title: str, facts: Sequence[tuple[str, str]], checked: "Checked | None" = None) -> None:
+    @property
+    def reports(self) -> bool:
+        return self._report is not None
+
+    def write(
+        self,
+        title: str,
+        facts: Sequence[tuple[str, str]],
+        checked: "Checked | None" = None,
+        pool_nodes: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Write the files; `pool_nodes` are rows of the table of this name."""
         if self._timeline is not None and self._trace is not None:
             with _observed(self._trace):
                 self._timeline.close()
@@ -95,7 +106,9 @@ class Observed:
         from kschedd.report.aggregate import report_of
         from kschedd.report.page import page
 
-        report = report_of(self._collector, title, facts, methods=cluster_methods, checked=checked)
+        report = report_of(
+            self._collector, title, facts, methods=cluster_methods, checked=checked, pool_nodes=pool_nodes
+        )
         if self._redact:
             from kschedd.report.redaction import redacted
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from kschedd.controllers.scaling.node_pools import NodePools
     from kschedd.dumps.loading import Prepared
     from kschedd.simulation.results.prices import NodePrices
+    from kschedd.simulation.results.scaling import PoolNodes
     from kschedd.simulation.results.tables import RunTables
 
 PENDING: Final = 1
@@ -438,6 +439,7 @@ def _run(
     observed.begin(simulation)
     pools = _node_pools(controllers) if options.pools else None
     prices = _prices(options, pools)
+    pool_nodes = _pool_nodes(simulation, pools, prices) if observed.reports else None
     with _tables(options, simulation, prices, pools) as tables:
         scaling = None if pools is None else _scaling(simulation, tables, prices, pools)
         progress = _Progress(simulation) if sys.stderr.isatty() else None
@@ -461,8 +463,17 @@ def _run(
         from kschedd.methods import cluster_methods
 
         summary = attrs.evolve(summary, why=pending_causes(simulation, cluster_methods, 1))
-    observed.write("Simulation", _facts(summary))
+    observed.write("Simulation", _facts(summary), pool_nodes=() if pool_nodes is None else [*pool_nodes.rows()])
     return summary
+
+
+def _pool_nodes(simulation: Simulation, pools: "NodePools | None", prices: "NodePrices | None") -> "PoolNodes | None":
+    """Observe the nodes of the pools for the report; return None without pools."""
+    if pools is None or prices is None:
+        return None
+    from kschedd.simulation.results.scaling import PoolNodes
+
+    return PoolNodes(simulation, pools, prices)
 
 
 def _tables(
