@@ -44,9 +44,14 @@ await page.locator("summary", { hasText: "9 cpu requested" }).click();
 await page.locator(".funnel").waitFor();
 await page.locator("button", { hasText: "Find remedies" }).click();
 await page.locator(".card h2", { hasText: "Remedy 1" }).waitFor();
+say("focus after the button", (await page.evaluate(() => document.activeElement.innerText)).includes("Remedy 1") ? "the remedies" : "lost");
 say("remedy", await page.locator(".card h2", { hasText: "Remedy 1" }).innerText());
 await check("pending");
 await shot("pending");
+await page.locator("input[placeholder='deployment/web']").fill("deployment/web");
+await page.locator("button", { hasText: "Find the cause" }).click();
+await page.locator("p", { hasText: "Cause:" }).waitFor();
+say("cause for one object", await page.locator("p", { hasText: "of 4 pods scheduled" }).innerText());
 
 await open("#/nodes", "canvas");
 await page.locator("h1", { hasText: "Nodes" }).waitFor();
@@ -70,8 +75,11 @@ await shot("decision");
 
 await open("#/queue", ".lanes button");
 await page.locator(".lanes button").first().click();
-await page.locator("h2", { hasText: "The way of" }).waitFor();
+await page.locator("h2", { hasText: "Moves of" }).waitFor();
 say("moves", (await page.locator("ol li").count()) > 1 ? "several" : "none");
+await page.locator(".skip").focus();
+await page.keyboard.press("Enter");
+say("skip link", (await page.evaluate(() => document.activeElement.id)) + " of " + (await page.locator("h1").innerText()));
 await check("queue");
 await shot("queue");
 

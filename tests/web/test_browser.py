@@ -19,10 +19,13 @@ _TIMEOUT_S = 240
 EXPECTED = [
     "address after the login: contains no code",
     "causes: 2",
+    "focus after the button: the remedies",
     "remedy: Remedy 1: request 7 cpu verified",
+    "cause for one object: deployment/web in default: 4 of 4 pods scheduled.",
     "node by keyboard: n1",
     "decided again: yes",
     "moves: several",
+    "skip link: main of Queue",
     "fork: Pods: 2 moved",
     "invalid manifest: -:1: apiVersion: Required value",
     "discarded: yes",

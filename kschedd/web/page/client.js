@@ -96,8 +96,7 @@ export const podLink = (key) => el("a", { href: "#/decision/" + key.split("/").m
 export function copying(text) {
   const button = el("button", {
     type: "button",
-    text: "copy",
-    "aria-label": "copy the command",
+    text: "copy the commands",
     onclick: async () => {
       try {
         await navigator.clipboard.writeText(text);
@@ -105,10 +104,16 @@ export function copying(text) {
       } catch {
         button.textContent = "select and copy it by hand";
       }
-      setTimeout(() => { button.textContent = "copy"; }, 2000);
+      setTimeout(() => { button.textContent = "copy the commands"; }, 2000);
     },
   });
   return button;
+}
+
+/** Return the text as children of an element, with code where the text has backticks. */
+export function prose(text) {
+  const parts = text.split("`");
+  return parts.length % 2 ? parts.map((part, at) => (at % 2 ? el("code", { text: part }) : part)) : [text];
 }
 
 export const failure = (fault) => el("p", { class: "bad", role: "alert", text: fault.message });

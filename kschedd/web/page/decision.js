@@ -18,7 +18,8 @@ export function open(root, [namespace, name]) {
         const [space, pod] = input.value.includes("/") ? input.value.split("/") : ["default", input.value];
         if (pod.trim()) location.hash = "#/decision/" + encodeURIComponent(space.trim()) + "/" + encodeURIComponent(pod.trim());
       },
-    }, el("label", {}, "pod", input), el("button", { text: "Explain" })),
+    }, el("label", {}, "pod", input), el("button", { text: "Explain" }),
+    key ? el("a", { href: "#/pending/pod/" + encodeURIComponent(namespace) + "/" + encodeURIComponent(name), text: "cause and remedies" }) : null),
     body,
   );
   let fork = null;
@@ -35,6 +36,7 @@ export function open(root, [namespace, name]) {
         body.replaceChildren(latest((await call("scheduler.decisions", { limit: 50 })).reverse()));
         return;
       }
+      discard(false);
       const explanation = await call("scheduler.explain", { pod: key });
       const again = el("div");
       body.replaceChildren(...explained(explanation), again);
@@ -93,7 +95,7 @@ function matrix(explanation) {
   const chosen = explanation.chosen ?? explanation.node;
   const rows = order.slice(0, ROWS);
   const second = order.find(([node]) => node !== order[0][0]);
-  const ahead = second ? "The best node is " + number(order[0][1] - second[1]) + " ahead of the runner-up, " + second[0] + "." : "";
+  const ahead = !second ? "" : second[1] === order[0][1] ? second[0] + " has the same score as the best node." : "The best node is " + number(order[0][1] - second[1]) + " ahead of the runner-up, " + second[0] + ".";
   return [el("section", {},
     el("h2", { text: "Scores" }),
     el("p", { text: ahead }),

@@ -12,6 +12,7 @@ const POLL_MS = 2000;
 const SHARE = 100; // the page waits this many times as long as the last refresh took
 const main = document.getElementById("main");
 const trouble = document.getElementById("trouble");
+const outdated = document.getElementById("outdated");
 
 let open = null; // {view, name, refresh}
 let seen = ""; // the part of the last status on which the views depend
@@ -49,16 +50,25 @@ function calm() {
 async function refresh() {
   const current = open;
   const began = performance.now();
+  const focused = main.contains(document.activeElement) ? document.activeElement : null;
   stale = false;
+  outdated.hidden = true;
   resting = Infinity;
   try {
     await current.refresh();
     calm();
+    if (focused && !focused.isConnected && document.activeElement === document.body) counterpart(focused)?.focus();
   } catch (fault) {
     if (current === open) tell(fault);
   } finally {
     resting = performance.now() + Math.max(POLL_MS - 100, SHARE * Math.min(performance.now() - began, 600));
   }
+}
+
+/** Return the element that replaced this one. */
+function counterpart(gone) {
+  const name = (each) => (each.getAttribute("aria-label") ?? "") + each.textContent;
+  return [...main.querySelectorAll(gone.tagName)].find((each) => name(each) === name(gone));
 }
 
 function tell(fault) {
@@ -80,7 +90,8 @@ async function poll() {
     const now = JSON.stringify(rest);
     stale ||= now !== seen && seen !== "";
     seen = now;
-    if (stale && performance.now() >= resting && !open.holds?.()) refresh();
+    if (stale && open.holds?.()) outdated.hidden = false;
+    else if (stale && performance.now() >= resting) refresh();
   } catch (fault) {
     tell(fault);
   }
@@ -121,12 +132,12 @@ async function controls(status) {
         }
       },
     });
-    const seconds = el("input", { type: "number", min: 1, value: 60, size: 6, "aria-label": "seconds of virtual time" });
+    const seconds = el("input", { type: "number", min: 1, value: 60, "aria-label": "seconds of virtual time" });
     box.append(
       button("Pause", "debug.pause"),
       button("Step", "debug.step"),
       button("Resume", "debug.resume"),
-      el("span", { class: "row", id: "virtual" }, seconds, button("Advance", "time.advance", () => ({ seconds: Number(seconds.value) }))),
+      el("span", { class: "row", id: "virtual" }, el("label", {}, seconds, "s"), button("Advance", "time.advance", () => ({ seconds: Number(seconds.value) }))),
     );
     box.hidden = false;
   }
@@ -140,6 +151,14 @@ async function controls(status) {
 addEventListener("hashchange", () => {
   route();
   main.focus();
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the fragment names the view
+  main.focus();
+});
+outdated.querySelector("button").addEventListener("click", () => {
+  main.focus();
+  refresh();
 });
 addEventListener("pagehide", () => open?.leave?.());
 document.addEventListener("visibilitychange", poll);

@@ -133,15 +133,15 @@ export function open(root, [wanted]) {
       if (chosen !== name) return;
       const taints = object.spec.taints ?? [];
       const conditions = (object.status.conditions ?? []).filter((each) => (each.type === "Ready") !== (each.status === "True"));
-      const keys = pods.items.map((pod) => pod.metadata.namespace + "/" + pod.metadata.name);
+      const listed = pods.items.map((pod) => [pod.metadata.namespace + "/" + pod.metadata.name, pod.status?.phase ?? "Pending"]);
       detail.lastChild.remove();
       detail.append(
         el("p", {}, conditions.length ? el("b", { class: "bad", text: conditions.map((each) => (each.type === "Ready" ? "not ready" : each.type)).join(", ") }) : "ready",
           object.spec.unschedulable ? ", cordoned" : ""),
         el("p", { text: taints.length ? "taints: " + taints.map((taint) => taint.key + (taint.value ? "=" + taint.value : "") + ":" + taint.effect).join(", ") : "no taints" }),
-        el("h2", { text: plural(keys.length, "pod") }),
-        el("ul", {}, keys.slice(0, MOST_PODS).map((key) => el("li", {}, podLink(key)))),
-        keys.length > MOST_PODS ? el("p", { class: "dim", text: "and " + number(keys.length - MOST_PODS) + " more" }) : "",
+        el("h2", { text: plural(listed.length, "pod") }),
+        el("ul", {}, listed.slice(0, MOST_PODS).map(([key, phase]) => el("li", {}, podLink(key), phase === "Running" ? "" : " " + phase.toLowerCase()))),
+        listed.length > MOST_PODS ? el("p", { class: "dim", text: "and " + number(listed.length - MOST_PODS) + " more" }) : "",
       );
     } catch (fault) {
       detail.append(failure(fault));
@@ -224,7 +224,7 @@ function sharesOf(usage, resource) {
 
 function percent(usage, name, index) {
   const all = usage.allocatable[name]?.[index], used = usage.requested[name]?.[index] ?? 0;
-  return all ? Math.round((100 * used) / all) + " %" : "";
+  return all ? Math.round((100 * used) / all) + "\u00a0%" : "";
 }
 
 function usageOf(usage, index) {
@@ -232,6 +232,6 @@ function usageOf(usage, index) {
     const used = usage.requested[name]?.[index] ?? 0;
     return [name, amount(name, used), amount(name, values[index]), percent(usage, name, index)];
   });
-  rows.push(["pods", number(usage.pods[index]), number(usage.allowed_pods[index]), Math.round((100 * usage.pods[index]) / (usage.allowed_pods[index] || 1)) + " %"]);
+  rows.push(["pods", number(usage.pods[index]), number(usage.allowed_pods[index]), Math.round((100 * usage.pods[index]) / (usage.allowed_pods[index] || 1)) + "\u00a0%"]);
   return [el("p", { class: "dim", text: usage.zones[index] ? "zone " + usage.zones[index] : "no zone" }), table("Requested resources", ["resource", "requested", "allocatable", "share"], rows)];
 }

@@ -1,33 +1,56 @@
 // Pending pods by cause; for a cause its pods, the nodes that each filter rejects, and remedies that were tried on a fork.
 
-import { call, copying, duration, el, failure, funnel, number, plural, podLink } from "./client.js";
+import { call, copying, duration, el, failure, funnel, number, plural, podLink, prose } from "./client.js";
 
 export const TITLE = "Pending";
 const MOST_PODS = 200;
 
-export function open(root) {
+export function open(root, [kind, namespace, name]) {
+  const asked = name ? { kind, namespace, name } : null;
   const list = el("div");
-  root.append(el("h1", { text: "Pending pods by cause" }), list);
+  const answer = el("section");
+  root.append(el("h1", { text: "Pending pods by cause" }), list, el("h2", { text: "Cause for one object" }), question(asked), asked ? answer : "");
   return {
     // an open cause is not replaced while it is read
-    holds: () => list.querySelector("details[open]") !== null,
+    holds: () => asked !== null || list.querySelector("details[open]") !== null,
     refresh: async () => {
+      if (asked) show(answer, asked);
       const groups = await call("causes.pending");
       if (!groups.length) {
-        list.replaceChildren(el("section", {}, el("p", { class: "good", text: "No pod is pending." })));
+        list.replaceChildren(el("section", {}, el("p", { class: "good", text: "No pod is pending." }), el("p", { class: "dim", text: "If a pod does not start, a rollout does not end, or a drain does not end, find the cause for that pod, workload or node below." })));
         return;
       }
-      list.replaceChildren(el("section", {}, groups.map(group)));
+      const opened = new Set([...list.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
+      const made = groups.map(group);
+      list.replaceChildren(el("section", {}, made));
+      for (const each of made) each.open = opened.has(each.firstChild.textContent);
     },
   };
+}
+
+/** Create a form that explains an object without pending pods, such as a rollout that does not end or a node to drain. */
+function question(asked) {
+  const object = el("input", { type: "search", size: 28, placeholder: "deployment/web", value: asked ? asked.kind + "/" + asked.name : "" });
+  const namespace = el("input", { type: "text", size: 16, value: asked?.namespace || "default" });
+  return el("form", {
+    class: "row",
+    onsubmit: (event) => {
+      event.preventDefault();
+      const words = object.value.trim().split("/");
+      const [kind, name] = words.length > 1 ? words : ["pod", words[0]];
+      if (name) location.hash = "#/pending/" + [kind, namespace.value.trim() || "default", name].map(encodeURIComponent).join("/");
+    },
+  }, el("label", {}, "workload, pod or node", object), el("label", {}, "namespace", namespace), el("button", { text: "Find the cause" }));
 }
 
 function group(found) {
   const workloads = found.workloads;
   const body = el("div");
-  const missing = found.missing ? ", " + number(found.missing) + " not created" : "";
-  const made = el("details", { ontoggle: () => { if (made.open && !body.childElementCount) fill(body, workloads); } },
-    el("summary", {}, el("b", { text: plural(found.count, "pod") + missing }), ": " + found.message + " ",
+  const missing = found.missing ? (found.count ? number(found.missing) : plural(found.missing, "pod")) + " not created" : "";
+  const pods = [found.count || !missing ? plural(found.count, "pod") : "", missing].filter(Boolean).join(", ");
+  const others = workloads.length > 1 ? " and " + plural(workloads.length - 1, "more workload") : "";
+  const made = el("details", { ontoggle: () => { if (made.open && !body.childElementCount) fill(body, workloads, found.message); } },
+    el("summary", {}, el("b", { text: nameOf(workloads[0]) + others + ", " + pods }), ": ", prose(found.message), " ",
       found.confidence === "likely" ? el("span", { class: "tag dim", text: "likely" }) : null),
     body);
   return made;
@@ -35,32 +58,44 @@ function group(found) {
 
 const nameOf = (workload) => workload.kind.toLowerCase() + "/" + workload.name + (workload.namespace ? " in " + workload.namespace : "");
 
-function fill(body, workloads) {
+function fill(body, workloads, message) {
   const detail = el("div");
-  const choice = el("select", { onchange: () => show(detail, workloads[choice.value]) },
+  show(detail, workloads[0], message);
+  if (workloads.length === 1) {
+    body.replaceChildren(detail);
+    return;
+  }
+  const choice = el("select", { onchange: () => show(detail, workloads[choice.value], message) },
     workloads.slice(0, MOST_PODS).map((workload, at) => el("option", { value: at, text: nameOf(workload) })));
-  body.replaceChildren(el("div", { class: "row" }, el("label", {}, workloads.length === 1 ? "workload" : plural(workloads.length, "workload"), choice)), detail);
-  show(detail, workloads[0]);
+  body.replaceChildren(el("div", { class: "row" }, el("label", {}, plural(workloads.length, "workload"), choice)), detail);
 }
 
-async function show(detail, workload) {
+/** Show the answer about an object. `message`: the cause that is shown already. */
+async function show(detail, workload, message) {
   const about = { kind: workload.kind, name: workload.name, ...(workload.namespace ? { namespace: workload.namespace } : {}) };
   detail.replaceChildren(el("p", { class: "dim", text: "Reading ..." }));
   try {
     const found = await call("causes.explain", { ...about, remedies: false });
-    const parts = [];
-    parts.push(el("p", { text: nameOf(workload) + ": " + number(found.scheduled) + " of " + plural(found.wanted, "pod") + " scheduled." }));
-    if (found.cause) parts.push(el("p", {}, el("b", { text: "Cause: " }), found.cause.message), evidence(found.cause));
-    for (const also of found.also ?? []) parts.push(el("p", {}, el("b", { text: "Also: " }), also.message), evidence(also));
-    detail.replaceChildren(...parts);
-    if (found.examined) detail.append(await filters(found.examined));
-    detail.append(remedies(about));
+    const answer = el("div", {}, causes(found, message));
+    const parts = [answer];
+    if (found.examined) parts.push(await filters(found.examined));
+    // remedies reveal causes that take effect only after the first one is solved
+    detail.replaceChildren(...parts, remedies(about, (tried) => answer.replaceChildren(...causes(tried, message))));
   } catch (fault) {
     detail.replaceChildren(failure(fault));
   }
 }
 
-const evidence = (cause) => el("ul", {}, cause.evidence.map((text) => el("li", { text })));
+function causes(found, message) {
+  const line = (label, cause) => el("p", {}, el("b", { text: label }), prose(cause.message));
+  const parts = [];
+  if (found.workload.kind !== "Node") parts.push(el("p", { text: nameOf(found.workload) + ": " + number(found.scheduled) + " of " + plural(found.wanted, "pod") + " scheduled." }));
+  if (found.cause) parts.push(found.cause.message === message ? "" : line("Cause: ", found.cause), evidence(found.cause));
+  for (const also of found.also ?? []) parts.push(line("Also: ", also), evidence(also));
+  return parts;
+}
+
+const evidence = (cause) => (cause.evidence.length ? el("ul", {}, cause.evidence.map((text) => el("li", {}, prose(text)))) : "");
 
 async function filters(key) {
   const explanation = await call("scheduler.explain", { pod: key });
@@ -71,8 +106,8 @@ async function filters(key) {
   return made;
 }
 
-function remedies(about) {
-  const box = el("div");
+function remedies(about, found) {
+  const box = el("div", { tabindex: -1 });
   const button = el("button", {
     type: "button",
     text: "Find remedies, and try each on a copy of the cluster",
@@ -83,13 +118,15 @@ function remedies(about) {
       const timer = setInterval(() => { progress.textContent = "Trying ... " + duration((performance.now() - began) / 1000); }, 1000);
       box.replaceChildren(button, progress);
       try {
-        const found = await call("causes.explain", about);
-        const cards = found.remedies.map(remedy);
-        const tried = found.tried.map((text) => el("li", { text }));
+        const answer = await call("causes.explain", about);
+        found(answer);
+        const cards = answer.remedies.map(remedy);
+        const tried = answer.tried.map((text) => el("li", { text }));
         box.replaceChildren(
           ...(cards.length ? cards : [el("p", { text: "No remedy was found." })]),
           tried.length ? el("details", {}, el("summary", { text: plural(tried.length, "change") + " that did not help" }), el("ul", {}, tried)) : "",
         );
+        if (document.activeElement === document.body) box.focus(); // the button had the focus
       } catch (fault) {
         button.disabled = false;
         box.replaceChildren(button, failure(fault));
@@ -107,7 +144,7 @@ function remedy(found) {
   const effect = "Tried on a copy of the cluster: " + found.scheduled + " pods scheduled, "
     + (found.displaced.length ? found.displaced.length + " displaced: " + found.displaced.join(", ") : "nothing else was displaced") + ".";
   return el("div", { class: "card" },
-    el("h2", {}, "Remedy " + found.rank + ": " + found.summary + " ", el("span", { class: "tag " + (found.verified ? "good" : "dim"), text: found.verified ? "verified" : "not verified" })),
+    el("h2", {}, "Remedy " + found.rank + ": ", prose(found.summary), " ", el("span", { class: "tag " + (found.verified ? "good" : "dim"), text: found.verified ? "verified" : "not verified" })),
     el("p", { text: effect }),
     found.manifest_diff ? el("details", {}, el("summary", { text: "change of the manifest" }), el("pre", { tabindex: 0, text: found.manifest_diff })) : null,
     el("div", { class: "row" }, copying(commands)), el("pre", { tabindex: 0, text: commands }));

@@ -1,4 +1,4 @@
-// The queue by place, the pods that wait at Permit, and the way of one pod with the events that moved it.
+// The queue by place, the pods that wait at Permit, and the moves of one pod with the events that caused them.
 
 import { call, duration, el, failure, number, podLink } from "./client.js";
 
@@ -17,7 +17,7 @@ const SHOWN = 100;
 
 export function open(root) {
   const lanes = el("div", { class: "lanes" });
-  const way = el("section", { "aria-live": "polite" }, el("p", { class: "dim", text: "Choose a pod to see its way through the queue." }));
+  const way = el("section", { "aria-live": "polite" }, el("p", { class: "dim", text: "Choose \"moves\" to see the moves of a pod through the queue." }));
   root.append(el("h1", { text: "Queue" }), lanes, way);
   return {
     refresh: async () => {
@@ -46,7 +46,7 @@ function lane(title, meaning, count, pods, way) {
     el("p", { class: "dim", text: "These pods " + meaning + "." }),
     el("ul", { tabindex: 0, "aria-label": title }, pods.map(([key, text]) => el("li", {},
       podLink(key), " ", el("span", { class: "dim", text }), " ",
-      el("button", { type: "button", text: "way", "aria-label": "way of " + key, onclick: () => show(way, key) })))),
+      el("button", { type: "button", text: "moves", "aria-label": "moves of " + key, onclick: () => show(way, key) })))),
     count > pods.length ? el("p", { class: "dim", text: "and " + number(count - pods.length) + " more" }) : null);
 }
 
@@ -55,7 +55,7 @@ async function show(way, key) {
     const found = await call("queue.pod", { pod: key });
     const began = found.history[0]?.time_s;
     way.replaceChildren(
-      el("h2", {}, "The way of ", podLink(key)),
+      el("h2", {}, "Moves of ", podLink(key)),
       el("p", { text: "Now: " + found.place.replaceAll("_", " ") + ". " + (found.message ?? "") }),
       el("ol", {}, found.history.map((step) => el("li", {
         text: "+" + duration(step.time_s - began) + ": " + (step.from ?? "outside").replaceAll("_", " ") + " → " + step.to.replaceAll("_", " ")
