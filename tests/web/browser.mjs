@@ -60,6 +60,11 @@ await page.keyboard.press("ArrowRight");
 await page.keyboard.press("Enter");
 await page.locator("section h2", { hasText: "pod" }).waitFor();
 say("node by keyboard", await page.locator("section[aria-live] h2").first().innerText());
+await page.locator("a", { hasText: "cause and remedies" }).click();
+await page.locator("p", { hasText: "Cause:" }).waitFor();
+say("cause for a node", (await page.locator("p", { hasText: "Cause:" }).innerText()).split(":")[1].trim());
+await page.goBack();
+await page.locator("canvas.map").waitFor();
 await check("nodes");
 await shot("nodes");
 

@@ -23,6 +23,7 @@ EXPECTED = [
     "remedy: Remedy 1: request 7 cpu verified",
     "cause for one object: deployment/web in default: 4 of 4 pods scheduled.",
     "node by keyboard: n1",
+    "cause for a node: nothing is wrong with n1",
     "decided again: yes",
     "moves: several",
     "skip link: main of Queue",

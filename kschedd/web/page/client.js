@@ -92,6 +92,9 @@ export function table(caption, heads, rows, { best } = {}) {
 
 export const podLink = (key) => el("a", { href: "#/decision/" + key.split("/").map(encodeURIComponent).join("/"), text: key });
 
+/** Link to the cause and remedies of an object; the namespace of a node is ignored. */
+export const causeLink = (...names) => el("a", { href: "#/pending/" + names.map(encodeURIComponent).join("/"), text: "cause and remedies" });
+
 /** Create a button that copies a text. */
 export function copying(text) {
   const button = el("button", {

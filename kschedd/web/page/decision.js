@@ -1,6 +1,6 @@
 // One decision: the nodes that the filters leave, and each plugin's scores; and the same pod with other weights, on a fork.
 
-import { call, el, failure, funnel, number, plural, table } from "./client.js";
+import { call, causeLink, el, failure, funnel, number, plural, table } from "./client.js";
 
 export const TITLE = "Decision";
 const ROWS = 30;
@@ -19,7 +19,7 @@ export function open(root, [namespace, name]) {
         if (pod.trim()) location.hash = "#/decision/" + encodeURIComponent(space.trim()) + "/" + encodeURIComponent(pod.trim());
       },
     }, el("label", {}, "pod", input), el("button", { text: "Explain" }),
-    key ? el("a", { href: "#/pending/pod/" + encodeURIComponent(namespace) + "/" + encodeURIComponent(name), text: "cause and remedies" }) : null),
+    key ? causeLink("pod", namespace, name) : null),
     body,
   );
   let fork = null;

@@ -1,6 +1,6 @@
 // Nodes as a heat map by zone: the share of a resource that is requested, over the time that this page has been open.
 
-import { amount, call, el, failure, number, plural, podLink, table } from "./client.js";
+import { amount, call, causeLink, el, failure, number, plural, podLink, table } from "./client.js";
 
 export const TITLE = "Nodes";
 const FULLEST = "fullest resource";
@@ -137,7 +137,7 @@ export function open(root, [wanted]) {
       detail.lastChild.remove();
       detail.append(
         el("p", {}, conditions.length ? el("b", { class: "bad", text: conditions.map((each) => (each.type === "Ready" ? "not ready" : each.type)).join(", ") }) : "ready",
-          object.spec.unschedulable ? ", cordoned" : ""),
+          object.spec.unschedulable ? ", cordoned" : "", " · ", causeLink("node", "default", name)),
         el("p", { text: taints.length ? "taints: " + taints.map((taint) => taint.key + (taint.value ? "=" + taint.value : "") + ":" + taint.effect).join(", ") : "no taints" }),
         el("h2", { text: plural(listed.length, "pod") }),
         el("ul", {}, listed.slice(0, MOST_PODS).map(([key, phase]) => el("li", {}, podLink(key), phase === "Running" ? "" : " " + phase.toLowerCase()))),

@@ -30,7 +30,7 @@ export function open(root, [kind, namespace, name]) {
 
 /** Create a form that explains an object without pending pods, such as a rollout that does not end or a node to drain. */
 function question(asked) {
-  const object = el("input", { type: "search", size: 28, placeholder: "deployment/web", value: asked ? asked.kind + "/" + asked.name : "" });
+  const object = el("input", { type: "search", size: 28, required: true, placeholder: "deployment/web", value: asked ? asked.kind + "/" + asked.name : "" });
   const namespace = el("input", { type: "text", size: 16, value: asked?.namespace || "default" });
   return el("form", {
     class: "row",
