@@ -72,6 +72,19 @@ def wire_error(error: KscheddError) -> tuple[str, str, Any]:
     return str(getattr(error, "rpc_code", "invalid")), str(error) or type(error).__name__, data
 
 
+def outcome_of(raised: Exception) -> tuple[str, str]:
+    """Return the error code and the message of a failed call."""
+    error = only_of_group(raised)
+    return wire_error(error)[:2] if isinstance(error, KscheddError) else ("internal", type(error).__name__)
+
+
+def only_of_group(raised: BaseException) -> BaseException:
+    """Return the only exception in a group that a handler's nursery created."""
+    while isinstance(raised, BaseExceptionGroup) and len(raised.exceptions) == 1:
+        raised = raised.exceptions[0]
+    return raised
+
+
 def read_wire_error(error: Any) -> RpcError:
     """Return the error of a response.
 

@@ -16,7 +16,6 @@ Raises nothing: each error becomes a response.
 """
 
 import hashlib
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from importlib.resources import files
@@ -37,8 +36,7 @@ from kschedd.apiserver.codec.status import StatusError
 from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
-from kschedd.rpc.errors import wire_error
-from kschedd.rpc.sessions.session import only_of_group, outcome_of
+from kschedd.rpc.errors import only_of_group, outcome_of, wire_error
 from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
 from kschedd.service.performing import Authorize, MethodCalls
@@ -272,8 +270,7 @@ def _succeeded(result: Any, headers: Mapping[str, str]) -> HttpResponse:
 
 def _failed(code: str, message: str, data: Any = None) -> HttpResponse:
     status = 401 if code == "unauthenticated" else AuditOutcome.of_error(code, "").code
-    error = {"code": code, "message": message, "data": json.loads(json.dumps(data, default=str))}
-    return json_response({"error": error}, status)
+    return json_response({"error": {"code": code, "message": message, "data": plain(data)}}, status)
 
 
 def _text(status: int, text: str, *headers: tuple[str, str]) -> HttpResponse:

@@ -28,7 +28,7 @@ from kschedd.access.users import Caller
 from kschedd.actors.courtesy import Courtesy
 from kschedd.errors import KscheddError
 from kschedd.rpc.encoding import encode_error, encode_response
-from kschedd.rpc.errors import wire_error
+from kschedd.rpc.errors import only_of_group, outcome_of, wire_error
 from kschedd.rpc.message_checks import FROM_CLIENTS, Limits
 from kschedd.rpc.protocol import (
     NO_MSGID,
@@ -492,19 +492,6 @@ def freed(params: list[Any]) -> Generator[None, None, None]:
         elif depth and isinstance(value, list):
             left += [(inner, depth - 1) for inner in value]
         yield
-
-
-def outcome_of(raised: Exception) -> tuple[str, str]:
-    """Return the error code and the message of a failed call."""
-    error = only_of_group(raised)
-    return wire_error(error)[:2] if isinstance(error, KscheddError) else ("internal", type(error).__name__)
-
-
-def only_of_group(raised: BaseException) -> BaseException:
-    """Return the only exception in a group that a handler's nursery created."""
-    while isinstance(raised, BaseExceptionGroup) and len(raised.exceptions) == 1:
-        raised = raised.exceptions[0]
-    return raised
 
 
 def hung_up(stream: trio.abc.Stream) -> bool | None:

@@ -90,7 +90,10 @@ export function table(caption, heads, rows, { best } = {}) {
   );
 }
 
-export const podLink = (key) => el("a", { href: "#/decision/" + key.split("/").map(encodeURIComponent).join("/"), text: key });
+/** Return the address of the decision about a pod; `key` is namespace/name. */
+export const decisionAddress = (key) => "#/decision/" + key.split("/").map(encodeURIComponent).join("/");
+
+export const podLink = (key) => el("a", { href: decisionAddress(key), text: key });
 
 /** Link to the cause and remedies of an object; the namespace of a node is ignored. */
 export const causeLink = (...names) => el("a", { href: "#/pending/" + names.map(encodeURIComponent).join("/"), text: "cause and remedies" });
@@ -120,6 +123,12 @@ export function prose(text) {
 }
 
 export const failure = (fault) => el("p", { class: "bad", role: "alert", text: fault.message });
+
+/** Return why a pod is rejected before any node is evaluated; "" if it is not. */
+export function rejectedBefore({ gated_by: gate, pre_filter: filter }) {
+  if (gate) return "The pod is gated by " + gate.plugin + ": " + gate.reasons.join(", ");
+  return filter ? filter.plugin + " rejects the pod before any node: " + filter.reasons.join(", ") : "";
+}
 
 /** The number of nodes that each filter plugin leaves, in the order of the plugins; one bar for each. */
 export function funnel(explanation) {

@@ -1,6 +1,6 @@
 // One decision: the nodes that the filters leave, and each plugin's scores; and the same pod with other weights, on a fork.
 
-import { call, causeLink, el, failure, funnel, number, plural, table } from "./client.js";
+import { call, causeLink, decisionAddress, el, failure, funnel, number, plural, podLink, rejectedBefore, table } from "./client.js";
 
 export const TITLE = "Decision";
 const ROWS = 30;
@@ -16,7 +16,7 @@ export function open(root, [namespace, name]) {
       onsubmit: (event) => {
         event.preventDefault();
         const [space, pod] = input.value.includes("/") ? input.value.split("/") : ["default", input.value];
-        if (pod.trim()) location.hash = "#/decision/" + encodeURIComponent(space.trim()) + "/" + encodeURIComponent(pod.trim());
+        if (pod.trim()) location.hash = decisionAddress(space.trim() + "/" + pod.trim());
       },
     }, el("label", {}, "pod", input), el("button", { text: "Explain" }),
     key ? causeLink("pod", namespace, name) : null),
@@ -47,17 +47,15 @@ export function open(root, [namespace, name]) {
 
 function latest(decisions) {
   if (!decisions.length) return el("section", {}, el("p", { text: "Nothing was attempted yet." }));
-  return el("section", {}, table("The latest attempts, the newest first", ["pod", "node", "feasible", "score", "message"], decisions.map((each) => {
-    const [space, pod] = each.pod.split("/");
-    return [el("a", { href: "#/decision/" + encodeURIComponent(space) + "/" + encodeURIComponent(pod), text: each.pod }), each.node ?? "none", each.feasible, each.score ?? "", each.message];
-  })));
+  return el("section", {}, table("The latest attempts, the newest first", ["pod", "node", "feasible", "score", "message"], decisions.map((each) =>
+    [podLink(each.pod), each.node ?? "none", each.feasible, each.score ?? "", each.message])));
 }
 
 function explained(explanation) {
   const parts = [];
   const line = (...children) => parts.push(el("p", {}, ...children));
-  if (explanation.gated_by) line("Gated by " + explanation.gated_by.plugin + ": " + explanation.gated_by.reasons.join(", "));
-  else if (explanation.pre_filter) line(explanation.pre_filter.plugin + " rejects the pod before any node: " + explanation.pre_filter.reasons.join(", "));
+  const why = rejectedBefore(explanation);
+  if (why) line(why);
   else if (explanation.chosen || explanation.node) {
     line(explanation.node ? "The pod is on " : "The pod would go to ", nodeLink(explanation.node ?? explanation.chosen), ".");
   } else if (explanation.message) line(explanation.message);
@@ -94,7 +92,7 @@ function matrix(explanation) {
   const plugins = Object.keys(explanation.scores);
   const chosen = explanation.chosen ?? explanation.node;
   const rows = order.slice(0, ROWS);
-  const second = order.find(([node]) => node !== order[0][0]);
+  const second = order[1];
   const ahead = !second ? "" : second[1] === order[0][1] ? second[0] + " has the same score as the best node." : "The best node is " + number(order[0][1] - second[1]) + " ahead of the runner-up, " + second[0] + ".";
   return [el("section", {},
     el("h2", { text: "Scores" }),

@@ -1,6 +1,6 @@
 // Pending pods by cause; for a cause its pods, the nodes that each filter rejects, and remedies that were tried on a fork.
 
-import { call, copying, duration, el, failure, funnel, number, plural, podLink, prose } from "./client.js";
+import { call, copying, duration, el, failure, funnel, number, plural, podLink, prose, rejectedBefore } from "./client.js";
 
 export const TITLE = "Pending";
 const MOST_PODS = 200;
@@ -100,9 +100,8 @@ const evidence = (cause) => (cause.evidence.length ? el("ul", {}, cause.evidence
 async function filters(key) {
   const explanation = await call("scheduler.explain", { pod: key });
   const made = el("div", {}, el("h2", {}, "Nodes that the filters leave for ", podLink(key)));
-  if (explanation.gated_by) made.append(el("p", { text: "The pod is gated by " + explanation.gated_by.plugin + ": " + explanation.gated_by.reasons.join(", ") }));
-  else if (explanation.pre_filter) made.append(el("p", { text: explanation.pre_filter.plugin + " rejects the pod before any node: " + explanation.pre_filter.reasons.join(", ") }));
-  else made.append(funnel(explanation));
+  const why = rejectedBefore(explanation);
+  made.append(why ? el("p", { text: why }) : funnel(explanation));
   return made;
 }
 
