@@ -167,7 +167,7 @@ class _DaemonPools:
 
 
 def _state_of(controllers: Iterable[Controller], key: str) -> _DaemonPools | None:
-    found = next((each for each in controllers if isinstance(each, NodePools)), None)
+    found = NodePools.among(controllers)
     return None if found is None else _DaemonPools(found.pools, found.starting_for(key))
 
 

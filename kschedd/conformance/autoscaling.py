@@ -17,7 +17,7 @@ from kschedd.config.loading.load import config_from_raw
 from kschedd.conformance.records import GoldenRecord, UnsupportedRecord
 from kschedd.pools.autoscaler.draining import DrainOptions, DrainRules, RemainingBudgets
 from kschedd.pools.autoscaler.eligibility import UtilizationOptions, eligible
-from kschedd.pools.autoscaler.estimator import estimate
+from kschedd.pools.autoscaler.estimator import estimating
 from kschedd.pools.autoscaler.expanders import (
     Expander,
     ExpansionOption,
@@ -40,8 +40,9 @@ from kschedd.pools.autoscaler.scale_down import (
     still_unneeded,
     unneeded_by_taints,
 )
-from kschedd.pools.autoscaler.scale_up import ScaleUpLimits, plan_scale_up
+from kschedd.pools.autoscaler.scale_up import ScaleUpLimits, planning_scale_up
 from kschedd.scheduling.trial_cluster import TrialCluster
+from kschedd.values import run_steps
 
 Raw = Mapping[str, Any]
 _GROUP: Final = "group"
@@ -210,7 +211,8 @@ def _estimator(raw: Raw) -> Raw:
             own.append(_pod(with_fields(each["pod"], "metadata", name=name)))
         groups[each["name"]] = own
     template = Node.from_raw(raw["template"])
-    found = estimate(_trials(_nodes(raw["existing"])), list(groups.values()), template, raw["maxNodes"] or None)
+    trials = _trials(_nodes(raw["existing"]))
+    found = run_steps(estimating(trials, list(groups.values()), template, raw["maxNodes"] or None))
     placed = {name for name, own in groups.items() if any(pod in own for pod in found.pods)}
     return {
         "nodes": found.node_count,
@@ -238,7 +240,7 @@ def _scale_up(raw: Raw) -> Raw:
         return next((each for each in found if wanted in (None, each.group.name)), None)
 
     healthy = [each for each in groups if is_healthy(each, (node for node in nodes if _grouped(node) == each.name))]
-    plan = plan_scale_up(trials, healthy, _pods(raw["pending"]), limits, choose)
+    plan = run_steps(planning_scale_up(trials, healthy, _pods(raw["pending"]), limits, choose))
     grown = {group.name: plan.sizes.get(group.name, group.target) for group in groups}
     first = next(iter(plan.sizes), None)
     targets = {group.name: group.target for group in groups}

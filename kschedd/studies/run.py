@@ -148,7 +148,7 @@ def _simulated(planned: PlannedRun) -> tuple[str, dict[str, float]]:
     )
     shapes = [GeneratedPods.parse("targets", text, number) for number, text in enumerate(planned.options.targets, 1)]
     targets = TargetSet.of((shape.manifest(shape.name), shape.weight) for shape in shapes) if shapes else None
-    scaling = next((each for each in controllers if isinstance(each, NodePools)), None)
+    scaling = NodePools.among(controllers)
     prices: NodePrices | None = planned.options.prices
     if scaling is not None:
         prices = PoolPrices(scaling.pools, planned.options.prices)

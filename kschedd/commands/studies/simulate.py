@@ -439,8 +439,8 @@ def _run(
     observed.begin(simulation)
     pools = _node_pools(controllers) if options.pools else None
     prices = _prices(options, pools)
-    pool_nodes = _pool_nodes(simulation, pools, prices) if observed.reports else None
     with _tables(options, simulation, prices, pools) as tables:
+        pool_nodes = _pool_nodes(simulation, tables, prices, pools) if observed.reports else None
         scaling = None if pools is None else _scaling(simulation, tables, prices, pools)
         progress = _Progress(simulation) if sys.stderr.isatty() else None
         began = time.perf_counter()
@@ -467,8 +467,12 @@ def _run(
     return summary
 
 
-def _pool_nodes(simulation: Simulation, pools: "NodePools | None", prices: "NodePrices | None") -> "PoolNodes | None":
-    """Observe the nodes of the pools for the report; return None without pools."""
+def _pool_nodes(
+    simulation: Simulation, tables: "RunTables | None", prices: "NodePrices | None", pools: "NodePools | None"
+) -> "PoolNodes | None":
+    """Observe the nodes of the pools for the report, unless the tables do; return None without pools."""
+    if tables is not None:
+        return tables.pool_nodes
     if pools is None or prices is None:
         return None
     from kschedd.simulation.results.scaling import PoolNodes
@@ -488,9 +492,9 @@ def _tables(
 
 
 def _node_pools(controllers: "Sequence[Controller]") -> "NodePools":
-    from kschedd.simulation.results.scaling import pools_of
+    from kschedd.controllers.scaling.node_pools import NodePools
 
-    found = pools_of(controllers)
+    found = NodePools.among(controllers)
     assert found is not None, "there are node pools"
     return found
 

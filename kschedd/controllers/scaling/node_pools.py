@@ -22,7 +22,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.running.controller import View
+from kschedd.controllers.running.controller import Controller, View
 from kschedd.controllers.scaling.launches import (
     INTERRUPTED,
     RETRY_S,
@@ -58,6 +58,11 @@ _RECHECK_S: Final = 300.0
 class NodePools:
     name: Final = "node-pools"
     kinds: Final = frozenset(("Node", "Pod", "PodDisruptionBudget"))
+
+    @staticmethod
+    def among(controllers: Iterable[Controller]) -> "NodePools | None":
+        """Return the controller of node pools, or None if there are no node pools."""
+        return next((each for each in controllers if isinstance(each, NodePools)), None)
 
     def __init__(self, pools: Pools, trials: TrialsOf, seed: int = 0) -> None:
         self.pools = pools

@@ -12,7 +12,6 @@ import attrs
 from kschedd.api.nodes import HOSTNAME_LABEL, Node
 from kschedd.api.pods import Pod
 from kschedd.pools.trials import PlacementTrials, place_on_any, placing_on_any
-from kschedd.values import run_steps
 
 #: largest number of nodes that one estimate may add
 MOST_NODES: Final = 1000
@@ -27,20 +26,13 @@ class NodeEstimate:
     pods: Sequence[Pod]
 
 
-def estimate(
-    trials: PlacementTrials, groups: Sequence[Sequence[Pod]], template: Node, limit: int | None = MOST_NODES
-) -> NodeEstimate:
-    """Return how many nodes like the template the groups of equal pods need; `trials` is unchanged afterwards.
-
-    `limit` is the largest number of nodes to add; None: no limit.
-    """
-    return run_steps(estimating(trials, groups, template, limit))
-
-
 def estimating(
     trials: PlacementTrials, groups: Sequence[Sequence[Pod]], template: Node, limit: int | None = MOST_NODES
 ) -> Generator[None, None, NodeEstimate]:
-    """Return the result of `estimate`, with a pause before each pod."""
+    """Return how many nodes like the template the groups of equal pods need, with a pause before each pod.
+
+    `limit` is the largest number of nodes to add; None: no limit. `trials` is unchanged afterwards.
+    """
     mark = trials.mark()
     try:
         packing = _Packing(trials, template, limit)

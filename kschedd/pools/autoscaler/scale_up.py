@@ -21,7 +21,6 @@ from kschedd.pools.autoscaler.expanders import ExpansionOption
 from kschedd.pools.autoscaler.groups import AutoscaledGroup
 from kschedd.pools.autoscaler.pods import is_daemon
 from kschedd.pools.trials import PlacementTrials
-from kschedd.values import run_steps
 
 _MOST_GROUPS: Final = 10  # groups of equal pods for each controller
 _MEMORY_TOLERANCE: Final = 0.015
@@ -116,21 +115,6 @@ def equal_pods(pods: Iterable[Pod]) -> list[list[Pod]]:
     return groups
 
 
-def plan_scale_up(
-    trials: PlacementTrials,
-    groups: Sequence[AutoscaledGroup],
-    pending: Sequence[Pod],
-    limits: ScaleUpLimits,
-    choose: Choice,
-) -> ScaleUpPlan:
-    """Return the scale-up for the pending pods; `trials` is unchanged afterwards.
-
-    `groups` are the groups that may grow: they are healthy and not in backoff.
-    `choose` selects one of the options, as a chain of expanders and a random choice do.
-    """
-    return run_steps(planning_scale_up(trials, groups, pending, limits, choose))
-
-
 def planning_scale_up(
     trials: PlacementTrials,
     groups: Sequence[AutoscaledGroup],
@@ -138,7 +122,12 @@ def planning_scale_up(
     limits: ScaleUpLimits,
     choose: Choice,
 ) -> Generator[None, None, ScaleUpPlan]:
-    """Return the result of `plan_scale_up`, with a pause before each pod that is tried."""
+    """Return the scale-up for the pending pods, with a pause before each pod that is tried.
+
+    `groups` are the groups that may grow: they are healthy and not in backoff.
+    `choose` selects one of the options, as a chain of expanders and a random choice do.
+    `trials` is unchanged afterwards.
+    """
     nodes = trials.nodes()
     quota = _Headroom(headroom(limits, nodes))
     valid = [each for each in groups if each.target < each.maximum and quota.fits(each.template, 1)]

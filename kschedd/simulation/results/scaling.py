@@ -6,7 +6,6 @@ from typing import Any
 import attrs
 
 from kschedd.api.nodes import ZONE_LABEL, Node
-from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.scaling.node_pools import NodePools
 from kschedd.pools.karpenter.provisioning import UNREGISTERED
 from kschedd.pools.karpenter.requirements import CAPACITY_TYPE, INSTANCE_TYPE
@@ -16,11 +15,6 @@ from kschedd.simulation.results.prices import NodePrices
 from kschedd.simulation.simulation import Simulation
 from kschedd.simulation.summary import PoolSummary
 from kschedd.store.objects.log import DELETED, WatchEvent
-
-
-def pools_of(controllers: Iterable[Controller]) -> NodePools | None:
-    """Return the controller of node pools, or None if the run has no node pools."""
-    return next((each for each in controllers if isinstance(each, NodePools)), None)
 
 
 def pool_summary(pools: NodePools, measures: RunMeasures) -> PoolSummary:

@@ -113,7 +113,7 @@ class RunTables:
         self._every, self._idles = 1, 0
         self.measures = RunMeasures(simulation, on_end=self._write_pod, prices=prices, pools=pools)
         self._pools = pools
-        self._pool_nodes = None if pools is None or prices is None else PoolNodes(simulation, pools, prices)
+        self.pool_nodes = None if pools is None or prices is None else PoolNodes(simulation, pools, prices)
         simulation.hear(self._write_attempt)
         simulation.watch(self._count_load)
         simulation.observe(self)
@@ -240,9 +240,9 @@ class RunTables:
             for name, table in sampled.items():
                 table.append(row_of[name])
         self._write_nodes()
-        if self._pool_nodes is not None:
+        if self.pool_nodes is not None:
             pool_nodes = self._table("pool_nodes", {})
-            for row in self._pool_nodes.rows():
+            for row in self.pool_nodes.rows():
                 pool_nodes.append(row)
 
     def _write_nodes(self) -> None:
