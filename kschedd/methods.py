@@ -9,10 +9,10 @@
     report              pages about a run, or about what the daemon has kept
 
 Each method queries the actor that has the state, through `ClusterBackend`, and stores no state. Names, parameters and
-results are a public interface. METHODS.md is generated from this table:
-`python -m kschedd.methods > METHODS.md`.
+results are a public interface, which METHODS.md and docs/reference/methods describe.
 """
 
+from collections.abc import Mapping
 from typing import cast
 
 from kschedd.causes.methods import CauseMethods
@@ -21,7 +21,6 @@ from kschedd.clusters.fork_methods import ForkMethods
 from kschedd.clusters.forks import Forks
 from kschedd.clusters.pool_methods import PoolMethods
 from kschedd.report.methods import ReportMethods
-from kschedd.rpc.method_docs import methods_page
 from kschedd.rpc.sessions.built_in import method_table
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.config import ConfigMethods
@@ -98,11 +97,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
     return rejecting_without_nodes(methods, daemon)
 
 
-def page() -> str:
-    """Return the generated text of METHODS.md; the methods are described, never called."""
+def described_methods() -> Mapping[str, Method]:
+    """Return the methods by name, to describe them. They have no cluster, so they cannot be called."""
     nobody = cast(ClusterBackend, None)
-    return methods_page(method_table(daemon_methods(nobody, cast(DaemonState, None))))
-
-
-if __name__ == "__main__":
-    print(page(), end="")
+    return method_table(daemon_methods(nobody, cast(DaemonState, None)))

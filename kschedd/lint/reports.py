@@ -6,14 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Final
 
-from kschedd.lint.catalogue.all import RULES
+from kschedd.lint.catalogue.all import GROUP_OF, RULES
 from kschedd.lint.linting import LintResult
 from kschedd.lint.rules import LEVELS, Level, LintFinding, LintRule
 from kschedd.printing.reports.markup import cell
 
-PAGE: Final = "https://github.com/kschedd/kschedd/blob/main/docs/LINT.md"
+_PAGES: Final = "https://github.com/kschedd/kschedd/blob/main/docs"
 _SHOWN: Final = 10  # places of one finding
 _SARIF_LEVELS: Final[Mapping[Level, str]] = {"error": "error", "warning": "warning", "note": "note", "fine": "note"}
+
+
+def page_of(rule: LintRule) -> str:
+    """Return the address of the rule's section in the documentation."""
+    return f"{_PAGES}/reference/lint/{GROUP_OF[rule.code]}.md#{rule.code}"
 
 
 def summary(result: LintResult) -> str:
@@ -73,7 +78,7 @@ def as_markdown(result: LintResult) -> str:
     for first, found in _groups(result):
         places = "<br>".join(f"`{cell(_place(finding))}`" for finding in found[:_SHOWN])
         more = f"<br>and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
-        code = f"[{first.rule.code}]({PAGE}#{first.rule.code})"
+        code = f"[{first.rule.code}]({page_of(first.rule)})"
         lines.append(f"| {first.level} | {code} | {cell(first.message)} | {places}{more} | {cell(first.fix)} |")
     return "\n".join(lines) + "\n"
 
@@ -101,7 +106,7 @@ def as_json(result: LintResult) -> str:
                 "message": finding.message,
                 "fix": finding.fix,
                 "source": finding.rule.source,
-                "page": f"{PAGE}#{finding.rule.code}",
+                "page": page_of(finding.rule),
             }
             for finding in result.findings
         ],
@@ -115,7 +120,7 @@ def as_sarif(result: LintResult) -> str:
     driver = {
         "name": "kschedd lint",
         "version": version("kschedd"),
-        "informationUri": PAGE,
+        "informationUri": f"{_PAGES}/LINT.md",
         "rules": [_sarif_rule(rule) for rule in RULES],
     }
     results = [
@@ -138,7 +143,7 @@ def _sarif_rule(rule: LintRule) -> Mapping[str, Any]:
         "id": rule.code,
         "shortDescription": {"text": rule.eras[0].says.replace("{}", "…")},
         "help": {"text": rule.fix},
-        "helpUri": f"{PAGE}#{rule.code}",
+        "helpUri": page_of(rule),
         "defaultConfiguration": {"level": _SARIF_LEVELS[rule.level]},
     }
 

@@ -265,7 +265,7 @@ def test_markdown_links_the_code_to_its_page(file: Path, capsys: Any) -> None:
     assert main(["lint", "-f", str(file), "-o", "markdown"]) == 1
     text = capsys.readouterr().out
     assert text.startswith("### ❌ 1 warning in 1 object")
-    assert "docs/LINT.md#spread-empty-selector)" in text
+    assert "docs/reference/lint/spreading.md#spread-empty-selector)" in text
 
 
 def test_scripts_are_read_and_other_files_passed_over(tmp_path: Path, capsys: Any) -> None:

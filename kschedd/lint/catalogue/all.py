@@ -1,4 +1,4 @@
-"""All rules of `kschedd lint`, by code and by the kinds of objects that they check."""
+"""All rules of `kschedd lint`, by code, by group and by the kinds of objects that they check."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -16,11 +16,13 @@ from kschedd.lint.catalogue import (
 )
 from kschedd.lint.rules import LintRule
 
-RULES: Final[Sequence[LintRule]] = tuple(
-    rule
+#: rules by group
+GROUPS: Final[Mapping[str, Sequence[LintRule]]] = {
+    module.__name__.rpartition(".")[2].replace("_", "-"): module.RULES.rules
     for module in (spreading, pods, nodes, workloads, volumes, devices, configurations, texts, unknown_fields)
-    for rule in module.RULES.rules
-)
+}
+RULES: Final[Sequence[LintRule]] = tuple(rule for rules in GROUPS.values() for rule in rules)
+GROUP_OF: Final[Mapping[str, str]] = {rule.code: group for group, rules in GROUPS.items() for rule in rules}
 
 
 def _by_kind() -> Mapping[str, Sequence[LintRule]]:
