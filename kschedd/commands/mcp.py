@@ -7,6 +7,7 @@ import argparse
 import signal
 import sys
 import time
+from importlib.resources import files
 from typing import Any, Final
 
 from kschedd.commands.flags.dump import add_dump_flags, config_of_dump, load_options
@@ -37,6 +38,11 @@ def add_parser(subparsers: Any) -> None:
         action="store_true",
         help="also serve tools that change the cluster: apply, delete, scale, ...",
     )
+    parser.add_argument(
+        "--skill",
+        action="store_true",
+        help="print SKILL.md, instructions for assistants that run commands instead of tools, and exit",
+    )
     add_dump_flags(parser)
     add_scheduler_flags(parser)
     parser.add_argument(
@@ -50,6 +56,9 @@ def add_parser(subparsers: Any) -> None:
 
 def main(options: argparse.Namespace) -> int:
     if wants_gates(options):
+        return 0
+    if options.skill:
+        print(files("kschedd.assistants").joinpath("SKILL.md").read_text(encoding="utf-8"), end="")
         return 0
     try:
         import mcp  # noqa: F401 - whether it is there
