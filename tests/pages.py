@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("DEBUGGING.md", "POOLS.md", "WHATIF.md", "WHY.md")
+PAGES = ("DEBUGGING.md", "POOLS.md", "TUTORIAL.md", "WHATIF.md", "WHY.md")
 _BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(
     r"^(?P<line>\$ kschedd (?P<words>[^\n]*?)(?: <<'?EOF'?\n(?P<input>.*?)^EOF)?\n)(?P<shown>.*?)(?=^\$ kschedd |\Z)",
