@@ -2,20 +2,26 @@
 
 The first run reports which modules the tests have imported. Before the second run, the process imports these modules,
 except the tests, the tested module, and the modules that cannot be imported without the tested module. A fork then has
-to import only the rest. Each line of the input is a time limit in seconds. Each line of the output is the reason for
-which the tests failed, in JSON; an empty string if they passed.
+to import only the rest. Each line of the input is a limit in seconds of CPU time, because other processes use the CPUs
+as well. Tests that wait without an end are stopped later, by the clock. Each line of the output is JSON: the reason for
+which the tests failed, an empty string if they passed, and the CPU time in seconds.
 """
 
 import json
+import math
 import os
+import resource
 import select
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from pathlib import Path
-from typing import Any, Never
+from typing import Any, Final, Never
+
+_LONGER: Final = 6  # limit by the clock, as a multiple of the limit of CPU time
 
 _OPTIONS = [
     *("-x", "-q", "--no-header", "--tb=no"),
@@ -37,9 +43,10 @@ class _Without(MetaPathFinder):
             raise ModuleNotFoundError(f"{name} is imported by each fork", name=name)
 
 
-def _tests(tests: Sequence[str], output: int, imported: str) -> Never:
+def _tests(tests: Sequence[str], limit_s: float, output: int, imported: str) -> Never:
     """Run the tests in this process and exit; write the names of the imported modules to a file."""
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit_s), resource.RLIM_INFINITY))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -55,23 +62,24 @@ def _tests(tests: Sequence[str], output: int, imported: str) -> Never:
         os._exit(code)
 
 
-def _run(tests: Sequence[str], limit_s: float, imported: str) -> str:
-    """Run the tests in a fork. Return the last line of their output if they fail, otherwise ""."""
+def _run(tests: Sequence[str], limit_s: float, imported: str) -> tuple[str, float]:
+    """Run the tests in a fork. Return the last line of their output if they fail, otherwise "", and the CPU time."""
     with tempfile.TemporaryFile() as output:
         child = os.fork()
         if not child:
-            _tests(tests, output.fileno(), imported)
+            _tests(tests, limit_s, output.fileno(), imported)
         ended = os.pidfd_open(child)
-        is_done = bool(select.select([ended], [], [], limit_s)[0])
+        is_done = bool(select.select([ended], [], [], _LONGER * limit_s)[0])
         with suppress(ProcessLookupError):  # nothing of its session is left
             os.killpg(child, 9)
-        _, status = os.waitpid(child, 0)
+        _, status, used = os.wait4(child, 0)
         os.close(ended)
         output.seek(0)
         lines = output.read().decode(errors="replace").split("\n")
-    if not is_done:
-        return f"not done after {limit_s:.0f} s"
-    return "" if status == 0 else next((line for line in reversed(lines) if line), "no output")
+    cpu_s = used.ru_utime + used.ru_stime
+    if not is_done or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
+        return f"not done after {limit_s:.0f} s of CPU time, or {_LONGER * limit_s:.0f} s", cpu_s
+    return "" if status == 0 else next((line for line in reversed(lines) if line), "no output"), cpu_s
 
 
 def _prepare(names: Iterable[str], module: str) -> None:

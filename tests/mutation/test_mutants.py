@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation import trial
 from tests.mutation.argued import ARGUED, why_argued
 from tests.mutation.mutants import chosen, mutants
 from tests.mutation.results import Result, Results, table
@@ -124,6 +125,16 @@ def test_a_trial_tells_a_noticed_fault_from_an_unnoticed_one_and_leaves_the_tree
         assert copy.notices(sums, 1), "the next trial has one fault again"
     assert not copy.root.exists()
     assert {file: file.read_bytes() for file in tree.rglob("*") if file.is_file()} == before
+
+
+def test_tests_that_do_not_end_detect_a_fault(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "_SHORTEST_S", 1)
+    sums = tree / "kschedd" / "sums.py"
+    sums.write_text("ENDS = True\n\ndef double(n):\n    while not ENDS:\n        pass\n    return 2 * n\n")
+    [endless] = [each for each in mutants(sums.read_text()) if each.before == "True"]
+    with copied("kschedd/sums.py", ["tests/test_sums.py"], tree) as copy:
+        assert copy.seconds_without_fault(60) > 0
+        assert copy.notices(endless, 0)
 
 
 def test_tests_that_fail_anyway_say_nothing_about_faults(tree: Path) -> None:

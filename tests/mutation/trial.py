@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +23,7 @@ from tests.mutation.mutants import Mutant
 ROOT: Final = Path(__file__).parents[2]
 _COPIED: Final = ("kschedd", "repl", "tests", "docs", "examples", "profiles")
 _HALF_WRITTEN: Final = shutil.ignore_patterns("*.pyc.*")  # temporary files of other processes
-_SLOWER: Final = 5  # a trial that takes this many times the duration without a fault counts as detected
+_SLOWER: Final = 5  # a trial that takes this many times the CPU time without a fault counts as detected
 _SHORTEST_S: Final = 8.0
 
 #: The test files of modules whose tests are not, or not only, in the file of the module's name.
@@ -208,14 +207,14 @@ class Copy:
     server: subprocess.Popen[str]  # tests/mutation/server.py
 
     def seconds_without_fault(self, limit_s: float) -> float:
-        """Run the tests without a fault; return the duration in seconds.
+        """Run the tests without a fault; return the CPU time in seconds.
 
         Raises AlreadyFailing.
         """
-        began = time.monotonic()
-        if failure := self._run(limit_s):
+        failure, cpu_s = self._run(limit_s)
+        if failure:
             raise AlreadyFailing(f"{' '.join(self.tests)} fails without any fault: {failure}")
-        return time.monotonic() - began
+        return cpu_s
 
     def notices(self, mutant: Mutant, seconds_without: float) -> bool:
         """Return whether the tests fail, or time out, with this fault."""
@@ -225,17 +224,18 @@ class Copy:
             compiled.unlink()
         try:
             file.write_text(mutant.text(original), encoding="utf-8")
-            return bool(self._run(max(_SLOWER * seconds_without, _SHORTEST_S)))
+            return bool(self._run(max(_SLOWER * seconds_without, _SHORTEST_S))[0])
         finally:
             file.write_text(original, encoding="utf-8")
 
-    def _run(self, limit_s: float) -> str:
-        """Run the tests; return the last line of their output if they fail, otherwise ""."""
+    def _run(self, limit_s: float) -> tuple[str, float]:
+        """Run the tests; return the last line of their output if they fail, otherwise "", and the CPU time."""
         assert self.server.stdin is not None, "a pipe"
         assert self.server.stdout is not None, "a pipe"
         self.server.stdin.write(f"{limit_s}\n")
         self.server.stdin.flush()
-        return str(json.loads(self.server.stdout.readline()))
+        failure, cpu_s = json.loads(self.server.stdout.readline())
+        return failure, cpu_s
 
 
 def _variables(root: Path) -> dict[str, str]:
