@@ -62,7 +62,7 @@ class GangScheduling:
             name = pod.pod_spec.pod_group_name
             return unresolvable(f'waiting for pods\'s pod group "{name}" to appear in scheduling queue')
         wanted = min_count(group)
-        if wanted and len(self._groups.pods(key)) + self._handle.leaving(key) < wanted:
+        if len(self._groups.pods(key)) + self._handle.leaving(key) < wanted:
             return unresolvable(NOT_ENOUGH)
         return None
 

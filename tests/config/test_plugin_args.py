@@ -192,8 +192,8 @@ EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]
         ),
         (
             "NodeResourcesFit",
-            ratio((0, 0), (101, 2)),
-            "scoringStrategy.requestedToCapacityRatio.shape[1].utilization: out of range",
+            ratio((101, 2)),
+            "scoringStrategy.requestedToCapacityRatio.shape[0].utilization: out of range",
         ),
         (
             "NodeResourcesFit",
@@ -252,8 +252,17 @@ EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]
         ("NodeAffinity", required(operator="In", values=["-x"]), f"{EXPRESSION}.values[0]: a valid label"),
         (
             "NodeAffinity",
-            {"addedAffinity": {PREFERRED: [{"weight": 1, "preference": {"matchFields": [{}]}}]}},
+            {
+                "addedAffinity": {
+                    PREFERRED: [{"weight": 1, "preference": {"matchFields": [{"operator": "In", "values": ["n"]}]}}]
+                }
+            },
             f"addedAffinity.{PREFERRED}[0].preference.matchFields[0].key: required, but missing",
+        ),
+        (
+            "NodeAffinity",
+            {"addedAffinity": {PREFERRED: [{"weight": "high", "preference": {}}]}},
+            f"addedAffinity.{PREFERRED}[0].weight: must be a whole number, not text",
         ),
         ("NodeAffinity", required(operator="NotIn"), f"{EXPRESSION}.values: the operator NotIn needs values"),
         ("NodeAffinity", required(operator="Lt", values=["1", "2"]), f"{EXPRESSION}.values: the operator Lt needs"),
@@ -266,7 +275,7 @@ EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]
                 f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchFields[0].{why}",
             )
             for wrong, why in (
-                ({"values": ["n"]}, "operator: required, but missing"),
+                ({"values": ["n", "m"]}, "operator: required, but missing"),
                 ({"operator": "Exists", "values": ["n"]}, "operator: not one of the values"),
                 ({"operator": "In", "values": ["n", "m"]}, "values: a field needs exactly one value"),
                 ({"operator": "In"}, "values: a field needs exactly one value"),
@@ -277,7 +286,7 @@ EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]
 def test_refused(plugin: str, args: Any, refusal: str) -> None:
     with pytest.raises(ConfigErrors) as refused:
         args_of(plugin, args)
-    error = refused.value.errors[0]
+    [error] = refused.value.errors
     assert f"{error.path}: {error.why}".startswith(f"$.profiles[0].pluginConfig[0].args.{refusal}")
 
 

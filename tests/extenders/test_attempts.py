@@ -404,6 +404,26 @@ def test_an_extender_has_its_say_in_whom_to_evict() -> None:
     assert args["NodeNameToMetaVictims"]["n1"] == {"Pods": [{"UID": "uid-low-1"}], "NumPDBViolations": 0}
 
 
+@pytest.mark.parametrize(
+    ("priorities", "chosen"),
+    [
+        pytest.param({"n1": (5, 4), "n2": (5, 2), "n3": (5, 3)}, "n2", id="lowest-sum-of-priorities"),
+        pytest.param({"n1": (5, -9), "n2": (5,)}, "n2", id="fewest-victims-although-priorities-may-be-negative"),
+    ],
+)
+def test_of_the_candidates_that_extenders_leave_the_one_whose_victims_matter_least_is_chosen(
+    priorities: dict[str, tuple[int, ...]], chosen: str
+) -> None:
+    run = three(PREEMPTS)
+    for on, of_pods in priorities.items():
+        run.see(*[pod(f"{on}-{n}", cpu="500m", priority=of_pod, on=on) for n, of_pod in enumerate(of_pods)])
+    run.see(*[pod(f"full-{on}", priority=99, on=on) for on in ("n1", "n2", "n3") if on not in priorities])
+    run.answers["a/preempt"] = victims(
+        **{on: [f"uid-{on}-{n}" for n in range(len(of_pods))] for on, of_pods in priorities.items()}
+    )
+    assert preemption(run).nominated_node == chosen
+
+
 def test_one_without_pods_of_its_own_gets_them_whole() -> None:
     run = crowded({"preemptVerb": "preempt"})
     run.answers["a/preempt"] = victims(n3=["uid-low-3"])

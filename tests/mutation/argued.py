@@ -9,6 +9,10 @@ from typing import Final
 from tests.mutation.mutants import Mutant
 
 _SPEED: Final = "This affects only the speed."
+_MEMORY: Final = "This affects only the memory."
+_NODE: Final = "A changed Node object invalidates its row for all plugins."
+_BOUND: Final = "The bound may be one larger."
+_LABEL: Final = "The numbers only distinguish cases."
 _UNUSED: Final = "Every caller passes the value, or sets it before it is read."
 
 ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
@@ -22,8 +26,17 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
     "queue/entry": {
         ("group_priority: int = 0", "'0' becomes '1'"): _UNUSED,
         ("popped_early: int = 0", "'0' becomes '1'"): _UNUSED,
+        ("stayed: int = attrs.field(default=0, eq=False)", "'0' becomes '1'"): _UNUSED,
+    },
+    "queue/evictions": {
+        (
+            "del self._preemptors[victim]",
+            "'del self._preemptors[victim]' becomes 'pass'",
+        ): "Without preemptors, only memory is freed earlier.",
     },
     "queue/hints": {
+        ("began_s = 0.0 if times is None else times.start()", "'0.0' becomes '1.0'"): _UNUSED,
+        ("self._of_interest[event] = known", "'self._of_interest[event] = known' becomes 'pass'"): _SPEED,
         (
             "self._registered_for[kind] = known",
             "'self._registered_for[kind] = known' becomes 'pass'",
@@ -40,13 +53,16 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
         ): "The search ends with its only node.",
     },
     "scheduling/binding/cycle": {
-        (line, "'0.0' becomes '1.0'"): _UNUSED
-        for line in (
-            "began_s: float = 0.0",
-            "def enter(self, stage: Stage, began_s: float = 0.0) -> None:",
-            "attempt_s: float = 0.0",
-            "bind_began_s: float = 0.0",
-        )
+        ("place: int = 0", "'0' becomes '1'"): _UNUSED,
+        **{
+            (line, "'0.0' becomes '1.0'"): _UNUSED
+            for line in (
+                "began_s: float = 0.0",
+                "def enter(self, stage: Stage, began_s: float = 0.0) -> None:",
+                "attempt_s: float = 0.0",
+                "bind_began_s: float = 0.0",
+            )
+        },
     },
     "scheduling/completion": {
         ("self.extender_binds = False", "'self.extender_binds = False' becomes 'pass'"): _UNUSED,
@@ -104,7 +120,7 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
         ("journal.close()", "'journal.close()' becomes 'pass'"): "The end of the function closes the journal as well.",
     },
     "store/journal/journal": {
-        ("history: int = 100_000,", "'100_000' becomes '100001'"): "The bound may be one larger.",
+        ("history: int = 100_000,", "'100_000' becomes '100001'"): _BOUND,
     },
     "plugins/defaultpreemption": {
         (
@@ -126,12 +142,19 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'False' becomes 'True'",
         ): "The gates of each version with this argument have its gate.",
     },
+    "plugins/devices/dynamicresources_state": {
+        (
+            "for request in (read_claim(claim).requests if names else ())",
+            "'read_claim(claim).requests if names else ()' becomes '(read_claim(claim).requests)'",
+        ): _SPEED,
+    },
     "plugins/older/nodepreferavoidpods": {
+        ("self._avoided.clear()", "'self._avoided.clear()' becomes 'pass'"): _MEMORY,
         (
             "if len(self._avoided) >= 4096:",
             "'len(self._avoided) >= 4096' becomes '(len(self._avoided) > 4096)'",
-        ): "The bound may be one larger.",
-        ("if len(self._avoided) >= 4096:", "'4096' becomes '4097'"): "The bound may be one larger.",
+        ): _BOUND,
+        ("if len(self._avoided) >= 4096:", "'4096' becomes '4097'"): _BOUND,
     },
     "plugins/topology/interpodaffinity_state": {
         ("self.changed = True", "'self.changed = True' becomes 'pass'"): _SPEED
@@ -155,7 +178,7 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
         (
             "if len(self._wants) >= _MOST_SHAPES:",
             "'len(self._wants) >= _MOST_SHAPES' becomes '(len(self._wants) > _MOST_SHAPES)'",
-        ): "The bound may be one larger.",
+        ): _BOUND,
     },
     "framework/normalize": {
         ("most = highest(scores) if len(scores) else 0", "'0' becomes '1'"): "Without scores, both ways return none.",
@@ -183,6 +206,28 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "if count < _FEWEST_IN_A_SLICE:",
             "'count < _FEWEST_IN_A_SLICE' becomes '(count <= _FEWEST_IN_A_SLICE)'",
         ): _SPEED,
+    },
+    "scheduling/preemption/budgets": {
+        ("first_violated_only: bool = False", "'False' becomes 'True'"): _UNUSED,
+    },
+    "scheduling/preemption/dry_run": {
+        (
+            "for turn in range(int(lesser.many[open_].max(initial=0))):",
+            "'0' becomes '1'",
+        ): "A turn without rows does nothing.",
+        ("earliest: int = 0", "'0' becomes '1'"): _UNUSED,
+    },
+    "plugins/deferredpodscheduling": {
+        ("_FORBIDDEN: Final = 2", "'2' becomes '3'"): _LABEL,
+    },
+    "plugins/older/noderesourcesleastallocated": {
+        ('depends_on: ClassVar = frozenset({"node", "requested"})', "'\"node\",' becomes ''"): _NODE,
+    },
+    "plugins/nodeports": {
+        ('depends_on: ClassVar = frozenset({"node", "requested"})', "'\"node\",' becomes ''"): _NODE,
+    },
+    "plugins/older/noderesourcesmostallocated": {
+        ('depends_on: ClassVar = frozenset({"node", "requested"})', "'\"node\",' becomes ''"): _NODE,
     },
 }
 

@@ -63,6 +63,7 @@ TESTED_BY: Final = {
     "plugins/devices/dynamicresources_state": "plugins/test_dynamicresources_1_36 plugins/test_dynamicresources",
     "plugins/devices/dynamicresources_writes": "plugins/test_dynamicresources_1_36 plugins/test_dynamicresources",
     "plugins/nodeaffinity_args": "config/test_plugin_args plugins/test_node_filters",
+    "plugins/nodeports": "plugins/test_node_filters testing/test_rules",
     "plugins/older/azuredisklimits": "plugins/test_older_plugins",
     "plugins/older/cinderlimits": "plugins/test_older_plugins",
     "plugins/older/ebslimits": "plugins/test_older_plugins",
@@ -128,7 +129,8 @@ TESTED_BY: Final = {
     ),
     "scheduling/binding/pre_bind": "scheduling/test_driver scheduling/test_preempted_in_memory",
     "scheduling/binding/steps": (
-        "scheduling/test_driver scheduling/test_metrics scheduling/test_loop_effects extenders/test_attempts"
+        "scheduling/test_driver scheduling/test_metrics scheduling/test_loop_effects scheduling/test_runs "
+        "extenders/test_attempts"
     ),
     "scheduling/binding/waiting": "scheduling/test_waiting",
     "scheduling/binding_cycles": (

@@ -8,6 +8,8 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.versions.kube_versions import V1_36, V1_37
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource, QueueingHint
 from kschedd.framework.status import unresolvable
@@ -52,6 +54,12 @@ def test_only_the_pods_node_is_feasible_unless_it_forbids_preemption() -> None:
     )
     assert statuses(pod("a"), node("a"), node("b")) == [None, elsewhere]
     assert statuses(pod("a"), node("a", forbids=True), node("b", forbids=True)) == [forbidden, elsewhere]
+
+
+def test_the_plugin_has_no_extension_point_in_releases_that_do_not_preempt_for_resizes() -> None:
+    info = IN_TREE[PLUGIN.name]
+    assert not info.points_under(V1_36.rules)
+    assert info.points_under(V1_37.rules) == info.points
 
 
 @pytest.mark.parametrize(("wanted", "idle"), [(pod(), ()), (pod(deferred=False), ("filter",))])

@@ -254,6 +254,22 @@ def test_pre_filter_lets_pods_pass_however_many_users_a_claim_has(users: list[st
     assert ScenarioCluster(claim("c", status=status)).start(pod("c"))[1] is None
 
 
+@pytest.mark.parametrize(
+    ("timeout_s", "reason"),
+    [
+        pytest.param(0.001, "timed out trying to allocate devices", id="too-short"),
+        pytest.param(1.0, None, id="long-enough"),
+    ],
+)
+def test_a_search_for_devices_ends_with_the_filter_timeout(timeout_s: float, reason: str | None) -> None:
+    devices = slice_of("n1", *(device(f"g{number}") for number in range(8)))
+    world = ScenarioCluster(claim("c", exact("r", count=8)), devices)
+    world.plugin = DynamicResources.from_args(DynamicResourcesArgs(filter_timeout_s=timeout_s), world.handle)
+    state, _ = world.start(pod("c"))
+    of_n1, _ = world.verdicts(state, pod("c"))
+    assert (of_n1 and of_n1.message) == reason
+
+
 def test_selector_that_fails_is_an_error_on_the_node() -> None:
     world = ScenarioCluster(claim("c", exact("r", f'device.attributes["{DRIVER}"].colour == "red"')))
     state, _ = world.start(pod("c"))
@@ -286,6 +302,16 @@ def test_devices_of_a_reserved_pod_are_gone_for_others_until_unreserved() -> Non
     world.plugin.unreserve(state, pod("a"), "n1")
     other, _ = world.start(pod("b", name="q"))
     assert world.verdicts(other, pod("b", name="q")) == [None, None]
+
+
+def test_a_second_unreserve_does_not_free_the_devices_of_another_pod() -> None:
+    world = ScenarioCluster(claim("a", exact("r", count=2)), claim("b", exact("r", count=2)))
+    state = world.placed(pod("a"))
+    world.plugin.unreserve(state, pod("a"), "n1")
+    world.placed(pod("a", name="q"))
+    world.plugin.unreserve(state, pod("a"), "n1")
+    other, _ = world.start(pod("b", name="r"))
+    assert world.verdicts(other, pod("b", name="r"))[0] == refusal(UNRESOLVABLE, "cannot allocate all claims")
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -348,6 +374,14 @@ def test_devices_that_were_given_back_before_anybody_looked_are_free() -> None:
     world.cluster.put(parse({**held.raw, "status": {}}))  # the pod is gone already
     other, _ = world.start(pod("b", name="q"))
     assert world.verdicts(other, pod("b", name="q")) == [None, None]
+
+
+def test_a_claim_that_was_deallocated_before_anybody_looked_can_be_allocated_again() -> None:
+    world, of = ScenarioCluster(claim("a")), pod("a")
+    world.write(world.plugin.pre_bind(world.placed(of), of, "n1"))
+    world.cluster.put(claim("a"))  # the pod is gone already
+    _, answer = world.start(pod("a", name="q"))
+    assert answer is None
 
 
 def test_a_reservation_that_ended_before_anybody_looked_is_not_written_again() -> None:

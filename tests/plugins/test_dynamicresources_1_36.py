@@ -183,6 +183,18 @@ def test_the_finalizer_of_a_claim_of_an_earlier_attempt_is_removed_with_the_clai
     assert isinstance(delete, Delete)
 
 
+def test_a_claim_for_extended_resources_is_deleted_and_not_deallocated() -> None:
+    raw = claim_raw("emptied", status=allocated("g0", on_node="n3"))
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+    raw["metadata"] |= {"annotations": {ANNOTATION: "true"}, "ownerReferences": [owner]}
+    on = DeviceCluster(parse(raw))
+    state, answer = on.attempt(asking())
+    assert reasons(answer)[0] == "resourceclaim not available on the node"
+    result = on.plugin.post_filter(state, asking(), on.cluster, None)
+    assert result.status.message == "deletion of ResourceClaim completed"
+    assert [(type(write), write.name) for write in result.writes] == [(Delete, "emptied")]
+
+
 def test_init_containers_use_the_devices_of_those_after_them() -> None:
     gpus = {"resources": {"requests": {"example.com/gpu": "1"}}}
     two = {"resources": {"requests": {"example.com/gpu": "2"}}}
@@ -320,7 +332,10 @@ def test_the_scores_of_all_claims_are_added() -> None:
     """Check requests with alternatives, plain requests, and claims that were allocated before the attempt."""
     two = first_of("r", subrequest("a", "false"), subrequest("b"))
     status: dict[str, Any] = allocated("g0", on_node="n1")
-    status["allocation"]["devices"]["results"][0]["request"] = "r/b"
+    of_plain: dict[str, Any] = allocated("g1", on_node="n1")
+    results = status["allocation"]["devices"]["results"]
+    results[0]["request"] = "r/b"
+    results += [{**result, "request": "plain"} for result in of_plain["allocation"]["devices"]["results"]]
     on = DeviceCluster(
         parse(claim_raw("old", two, exact("plain"), status=status)),
         parse(claim_raw("unused", first_of("r", subrequest("a")), status={"allocation": {}})),

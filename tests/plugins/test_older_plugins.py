@@ -178,6 +178,7 @@ def test_node_label_scores_the_share_of_its_preferences() -> None:
     cluster = cluster_of(node("a", {"disk": "x"}), node("b", {"disk": "x", "retiring": "now"}), node("c"))
     args = NodeLabelArgs((), (), ("disk",), ("retiring",))
     assert raw_scores("NodeLabel", args, cluster, a_pod()) == [100, 50, 50]
+    assert raw_scores("NodeLabel", NodeLabelArgs((), (), ("disk",)), cluster, a_pod()) == [100, 100, 0]
     assert raw_scores("NodeLabel", NodeLabelArgs(), cluster, a_pod()) == [0, 0, 0]
 
 
@@ -242,10 +243,11 @@ def test_node_prefer_avoid_pods(kind: str, uid: str, scores: list[int], invalid:
         node("a", annotations={ANNOTATION: avoiding("ReplicaSet", "u1")}),
         node("b", annotations={ANNOTATION: avoiding("ReplicationController", "u3")}),
         node("c", annotations={ANNOTATION: invalid}),
+        node("d"),
     )
     owner = {"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": uid, "controller": True}
     pod = a_pod(metadata={"ownerReferences": [owner]})
-    assert raw_scores("NodePreferAvoidPods", None, cluster, pod) == scores
+    assert raw_scores("NodePreferAvoidPods", None, cluster, pod) == [*scores, 100]
     plugin = in_tree_class("NodePreferAvoidPods").from_args(None, Handle(cluster))
     assert plugin.constant_score(pod, cluster.table) == (100 if kind == "StatefulSet" else None)
     assert plugin.constant_score(a_pod(), cluster.table) == 100

@@ -210,6 +210,15 @@ def test_changes_are_handled_in_order_and_timed_by_their_event(watcher: Watcher,
     ]
 
 
+def test_changes_of_pods_are_timed_by_their_event(watcher: Watcher, make: Any) -> None:
+    watcher.handlers.times = QueueTimes(lambda: 0.0)
+    pending, assigned = make.pod("a"), make.pod("a", nodeName="n")
+    changes = [(ADDED, None, pending), (MODIFIED, pending, assigned), (DELETED, assigned, assigned)]
+    watcher.handlers.observed([WatchEvent(*change, 1) for change in changes], 10)
+    family, _ = watcher.handlers.times.families()
+    assert set(family.samples) == {("UnschedulablePodAdd",), ("AssignedPodAdd",), ("AssignedPodDelete",)}
+
+
 @pytest.mark.parametrize("at_once", [False, True])
 def test_a_change_that_fails_is_noted_and_tried_again(watcher: Watcher, make: Any, at_once: bool) -> None:
     queue, handlers, broken = watcher.queue, watcher.handlers, [True]

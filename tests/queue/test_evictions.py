@@ -36,6 +36,14 @@ def test_a_victim_counts_as_gone_when_its_deletion_begins() -> None:
     assert "p" not in evictions
 
 
+def test_changed_objects_of_other_kinds_are_no_victims(make: Make) -> None:
+    evictions = PendingEvictions()
+    evictions.begin("p", ["a"])
+    node = make.node()
+    evictions.observe([WatchEvent("MODIFIED", node, node, 1)])
+    assert "p" in evictions
+
+
 def test_two_preemptors_may_wait_for_one_victim() -> None:
     evictions = PendingEvictions()
     evictions.begin("p", ["a", "b"])
@@ -43,12 +51,18 @@ def test_two_preemptors_may_wait_for_one_victim() -> None:
     evictions.observe([deleted("a")])
     assert "q" not in evictions
     assert "p" in evictions
+    evictions.begin("q", ["b"])
+    evictions.end("p")
+    evictions.observe([deleted("b")])
+    assert not evictions.snapshot()
 
 
 def test_a_new_attempt_replaces_the_victims_of_the_last_one() -> None:
     evictions = PendingEvictions()
     evictions.begin("p", ["a"])
     evictions.begin("p", ["b"])
+    evictions.observe([deleted("a")])
+    assert "p" in evictions
     evictions.observe([deleted("b")])
     assert "p" not in evictions
     evictions.begin("p", ["c"])
@@ -70,6 +84,7 @@ def test_a_copy_goes_on_by_itself() -> None:
     evictions, copied = PendingEvictions(), PendingEvictions()
     evictions.begin("p", ["a", "b"])
     copied.restore(evictions.snapshot())
+    assert "p" in copied
     copied.observe([deleted("a"), deleted("b")])
     assert "p" not in copied
     assert "p" in evictions

@@ -194,6 +194,16 @@ def test_the_next_pod_is_compared_with_a_popped_one(make: Any) -> None:
     assert not q.next_comes_before(order, 2 * SECOND), "after the backoff, the priority decides"
 
 
+def test_of_pods_that_back_off_as_long_the_one_of_higher_priority_is_next(make: Any) -> None:
+    q = queue(pop_from_backoff=True)
+    low, high = (popped(q, make.pod(name, priority=priority), 0) for name, priority in [("low", 3), ("high", 5)])
+    reject(q, low, 500 * MS, "Fit")
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 500 * MS)
+    assert q.pop(600 * MS) is low
+    assert reject(q, high, 700 * MS, "Fit") is SubQueue.BACKOFF
+    assert q.next_comes_before(q.order_of(low), 700 * MS)
+
+
 def test_a_closed_queue_pops_nothing(make: Any) -> None:
     q = queue()
     q.add(make.pod("a"), 1)

@@ -57,6 +57,13 @@ def broken(pod: Pod, old: Any, new: Any) -> QueueingHint:
     raise RuntimeError("boom")
 
 
+def test_a_plugin_is_registered_for_events_of_its_resources_only() -> None:
+    table = HintTable({"default-scheduler": {"Fit": [on(R.NODE, A.ADD)]}, "other": {"Ports": [on(R.POD, A.ADD)]}})
+    of_node, of_volume = ClusterEvent(R.NODE, A.ADD), ClusterEvent(R.PERSISTENT_VOLUME, A.ADD)
+    assert [table.is_registered_for("Fit", event) for event in (of_node, of_volume)] == [True, False]
+    assert not table.is_registered_for("Ports", of_node)
+
+
 actions = st.sampled_from([A.ADD | A.UPDATE_NODE_LABEL, A.DELETE | A.UPDATE_POD_LABEL, A.ALL, A.ALL])
 registrations = st.builds(
     lambda resource, action, hint: on(resource, action, hint[0], by_signature=hint[1], concerns=hint[2]),

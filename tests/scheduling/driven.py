@@ -1,6 +1,6 @@
 """A scheduling driver whose events the test delivers, and manifests for it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -49,6 +49,7 @@ class Driven:
         *plugins: type[Any],
         profiles: Sequence[str] = ("default-scheduler",),
         version: KubernetesVersion = V1_34,
+        gates: Mapping[str, bool] | None = None,
         **settings: Any,
     ) -> None:
         registry = Registry({plugin.name: plugin for plugin in plugins})
@@ -58,7 +59,9 @@ class Driven:
             "kind": "KubeSchedulerConfiguration",
             "profiles": [{"schedulerName": name, "plugins": enabled, **settings} for name in profiles],
         }
-        config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}, version=version)
+        config = config_from_raw(
+            raw, catalogue={**IN_TREE, **registry.catalogue()}, version=version, feature_gates=gates
+        )
         ticks = count()
         # each reading of the clock advances it by a millisecond
         self.metrics = SchedulingMetrics(lambda: next(ticks) / 1000)

@@ -49,9 +49,9 @@ class WaitsForever(_Reserves):
         return Plan((Create(requests),), ready, 600.0)
 
 
-def low_in(plugin: type[Any], version: KubernetesVersion, steps: int = 9) -> Driven:
+def low_in(plugin: type[Any], version: KubernetesVersion, steps: int = 9, **gates: bool) -> Driven:
     """Return a run in which the pod `low` is on the only node, after this many steps of its binding."""
-    run = Driven(plugin, version=version)
+    run = Driven(plugin, version=version, gates=gates)
     run.see(node(), pod("low"), pod("p", priority=10))
     run.attempt("low")
     for _ in range(steps):
@@ -132,8 +132,9 @@ def test_a_victim_whose_binding_waits_in_pre_bind_is_deleted_in_1_34() -> None:
     assert list(run.driver.bindings.plan_waits) == ["uid-low"]
 
 
-def test_a_victim_whose_binding_waits_in_pre_bind_leaves_it_in_1_36() -> None:
-    run = low_in(WaitsForever, V1_36)
+@pytest.mark.parametrize("nominated", [True, False])
+def test_a_victim_whose_binding_waits_in_pre_bind_leaves_it_in_1_36(nominated: bool) -> None:
+    run = low_in(WaitsForever, V1_36, NominatedNodeNameForExpectation=nominated)
     effects = preempt(run)
     assert (deleted(effects), reported(effects)) == ([], [MEMORY])
     [failed] = ended(run).failures

@@ -209,7 +209,7 @@ class BindingSteps:
         answer = contained(
             assumed.framework, points.BIND, binder, binder.bind, result.state, assumed.pod, result.node_name
         )
-        return answer if isinstance(answer, Plan) and answer.writes and answer.ready is None else None
+        return answer if isinstance(answer, Plan) else None
 
     def direct_plans(self, run: AttemptRun) -> list[Plan | None]:
         """Return `direct_plan` of each assumed pod of the run, with one lookup of the plugin for all pods."""
@@ -227,7 +227,7 @@ class BindingSteps:
                 continue
             calls.evaluations += 1
             answer = binder.bind(assumed.result.state, assumed.pod, assumed.result.node_name)
-            plans.append(answer if isinstance(answer, Plan) and answer.writes and answer.ready is None else None)
+            plans.append(answer if isinstance(answer, Plan) else None)
         return plans
 
     def all_bound_directly(self, framework: Framework, began_s: Sequence[float]) -> None:
