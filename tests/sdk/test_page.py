@@ -11,10 +11,11 @@ import pytest
 
 import kschedd
 from kschedd import Records
+from tests.corpus.interface import interface
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "LIBRARY.md"
-INTERFACE = Path(__file__).with_name("interface.txt")
+
 PROGRAMS = sorted((ROOT / "examples" / "library").glob("*.py"))
 NEEDS = {"learn_packing": "gymnasium", "placements": "pandas"}
 
@@ -71,7 +72,7 @@ def test_the_page_lists_the_columns_of_every_table() -> None:
     kinds = {kind.__name__: kind for kind in there if inspect.isclass(kind)}
     for name, columns in rows:
         assert tuple(re.findall(r"`(\w+)`", columns)) == Records(kinds[name]).columns, name
-    tables = set(re.findall(r"Records\[([A-Z]\w+)\]", INTERFACE.read_text(encoding="utf-8"))) - {"R"}
+    tables = set(re.findall(r"Records\[([A-Z]\w+)\]", interface())) - {"R"}
     assert tables <= {name for name, _ in rows}
 
 

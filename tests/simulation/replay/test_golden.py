@@ -7,13 +7,15 @@ import pytest
 from kschedd.config.versions.kube_versions import KUBE_VERSIONS, kube_version
 from kschedd.recording.format import FORMAT, MARK, RecordingError
 from kschedd.recording.reading import RecordingFile
+from tests.corpus.steps import RELEASED
 from tests.simulation.replay.golden import GOLDEN, RECORDINGS
 from tests.simulation.replay.test_replay import header_of, replayed
 
+FILES = [*(RECORDINGS / f"{name}.rec" for name in GOLDEN), *RELEASED.glob("*/recording.rec")]
 
-@pytest.mark.parametrize("name", GOLDEN)
-def test_it_comes_out_as_it_was(name: str) -> None:
-    file = RECORDINGS / f"{name}.rec"
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name if file.stem == "recording" else file.stem)
+def test_it_comes_out_as_it_was(file: Path) -> None:
     log, player = replayed(file)
     kept = file.with_suffix(".jsonl").read_text(encoding="utf-8")
     assert kept
