@@ -160,15 +160,19 @@ class PendingCauses:
 
 
 def pending_causes(
-    engine: Engine, methods: MethodsOf, most: int, check: Callable[[], None] = lambda: None
+    engine: Engine, methods: MethodsOf, most: int, diagnosed: int = 0, check: Callable[[], None] = lambda: None
 ) -> PendingCauses | None:
     """Return the pending pods by cause; None if no pod is pending.
 
-    `most` is the number of groups for which a workload is diagnosed.
+    For the first `most` groups, a workload is diagnosed and remedies are tried; for the first `diagnosed` groups, a
+    workload is diagnosed.
     """
     groups = _groups(engine, None, check)
     if not groups:
         return None
-    found = [diagnosis(engine, group.objects[0], methods, check=check) for group in groups[:most]]
+    found = [
+        diagnosis(engine, group.objects[0], methods, trying=number < most, check=check)
+        for number, group in enumerate(groups[: max(most, diagnosed)])
+    ]
     remedies = [next(iter(each.remedies), None) for each in found] + [None] * len(groups)
     return PendingCauses([_group_answer(*pair) for pair in zip(groups, remedies, strict=False)], found)

@@ -59,6 +59,23 @@ class VerdictAnswer:
 
 
 @attrs.frozen
+class ReasonAnswer:
+    reason: str
+    count: Annotated[int, "number of nodes"]
+    nodes: Annotated[list[NodeName], "the first nodes, at most 5"]
+
+
+@attrs.frozen
+class FunnelStepAnswer:
+    """A plugin that rejects nodes. A node counts for the first plugin that rejects it."""
+
+    plugin: str
+    rejected: Annotated[int, "number of nodes"]
+    left: Annotated[int, "number of nodes that this plugin and those before it leave"]
+    reasons: Annotated[list[ReasonAnswer], "the most frequent reasons, at most 30"]
+
+
+@attrs.frozen
 class Score:
     raw: int
     normalized: int
@@ -181,6 +198,9 @@ class Explanation:
     attempt: PastAttempt | None = None
     decision: DecisionAnswer | None = None
     pod_group: Annotated[str | None, "the PodGroup whose pods are scheduled together with the pod"] = None
+    funnel: Annotated[
+        list[FunnelStepAnswer] | None, "the plugins that reject nodes, in calling order; null without `summary`"
+    ] = None
 
 
 @attrs.frozen

@@ -14,10 +14,8 @@ import numpy as np
 from kschedd.api.amounts import amount
 from kschedd.api.nodes import ZONE_LABEL
 from kschedd.api.pods import Pod
-from kschedd.api.schemas.kinds import lookup
-from kschedd.causes.answers import ObjectNamed, PendingGroup
-from kschedd.causes.pending import pending_causes
 from kschedd.clusters.virtual import MethodsOf
+from kschedd.report.at_end import at_end
 from kschedd.report.axis import Floats
 from kschedd.report.collector import (
     ATTEMPTS,
@@ -31,14 +29,13 @@ from kschedd.report.collector import (
     ReportCollector,
 )
 from kschedd.report.decisions import Decision
+from kschedd.report.history import HistoryAnswer, history
 from kschedd.report.model import (
-    CauseGroup,
+    AtEnd,
     Checked,
     ColumnFacts,
     Columns,
-    Explained,
     HeatMap,
-    NodeAtEnd,
     NodeGroup,
     PendingBand,
     Report,
@@ -52,8 +49,6 @@ from kschedd.simulation.pending import pending_pods
 
 MOST_ROWS: Final = 200
 MOST_BANDS: Final = 9
-MOST_FUNNELS: Final = 12
-MOST_EXPLAINED: Final = 3
 MOST_SPREAD: Final = 20
 _MOST_PODS: Final = 5
 _NUMBERS: Final = re.compile(r"(\d+)")
@@ -77,15 +72,22 @@ def report_of(
     the nodes of pools, as in the table `pool_nodes`.
     """
     collected.idle()
-    aggregation = _Aggregation(collected, virtual, methods)
-    report = aggregation.report(title, facts, checked, notes)
+    aggregation = _Aggregation(collected, virtual)
+    report = aggregation.report(title, facts, checked, notes, at_end(collected.engine, methods))
     return attrs.evolve(report, pools=use_of_pools(pool_nodes, aggregation.columns))
 
 
+def history_of(collected: ReportCollector) -> HistoryAnswer:
+    """Return the nodes over the time that a daemon's log covers."""
+    aggregation = _Aggregation(collected, virtual=False)
+    groups, members, _ = aggregation.groups()
+    decisions = {each.number: each for each in collected.first}
+    return history(aggregation.columns, groups, aggregation.maps(members), aggregation.by_column(), decisions)
+
+
 class _Aggregation:
-    def __init__(self, collected: ReportCollector, virtual: bool, methods: MethodsOf) -> None:
+    def __init__(self, collected: ReportCollector, virtual: bool) -> None:
         self._got = collected
-        self._methods = methods
         self._table = collected.engine.machine.cluster.table
         # A run in which no time has passed has one column, which shows the final state.
         until = max(collected.now_s, 1.0)
@@ -105,13 +107,12 @@ class _Aggregation:
                 still.append(pod.key)
 
     def report(
-        self, title: str, facts: Sequence[tuple[str, str]], checked: Checked | None, notes: Sequence[str]
+        self, title: str, facts: Sequence[tuple[str, str]], checked: Checked | None, notes: Sequence[str], end: AtEnd
     ) -> Report:
-        groups, members, in_row = self._groups()
+        groups, members, in_row = self.groups()
         decisions = self._decisions()
         pending = self._pending()
-        causes = pending_causes(self._got.engine, self._methods, MOST_EXPLAINED)
-        by_column = self._by_column()
+        by_column = self.by_column()
         zones = self._zones()
         return Report(
             title,
@@ -120,16 +121,14 @@ class _Aggregation:
             self._use(),
             groups,
             in_row,
-            self._maps(members),
+            self.maps(members),
             pending,
-            [] if causes is None else list(map(_cause_group, causes.groups)),
-            [] if causes is None else [Explained(_named(each), text) for each, text in causes.texts],
+            end,
             self._scores(members),
             zones,
             self._spread([zone.name for zone in zones]),
             decisions,
             self._slowest(),
-            self._funnels(decisions),
             by_column,
             checked,
             tuple(notes),
@@ -168,7 +167,7 @@ class _Aggregation:
         used = [use for use in found if use.most] or found
         return sorted(used, key=lambda use: (use.resource == "pods", use.resource))
 
-    def _groups(self) -> tuple[list[NodeGroup], list[list[int]], int]:
+    def groups(self) -> tuple[list[NodeGroup], list[list[int]], int]:
         """Return the rows of the heat maps, their rows of the node table, and the number of nodes that share a row."""
         table, got = self._table, self._got
         zones = table.label(ZONE_LABEL)
@@ -190,23 +189,11 @@ class _Aggregation:
             for first in range(0, len(names), in_row):
                 chosen = names[first : first + in_row]
                 label = chosen[0] if len(chosen) == 1 else f"{chosen[0]} … {chosen[-1]}"
-                groups.append(NodeGroup(label, name, tuple(map(self._node, chosen))))
+                groups.append(NodeGroup(label, name, tuple(chosen)))
                 members.append([got.slots[each] for each in chosen])
         return groups, members, in_row
 
-    def _node(self, name: str) -> NodeAtEnd:
-        table = self._table
-        row = table.row_of.get(name)
-        if row is None:
-            return NodeAtEnd(name, 0, {}, gone=True)
-        use = {
-            resource: float(table.requested[number, row]) / float(table.allocatable[number, row])
-            for resource, number in table.resources.items()
-            if resource in self._got.use and table.allocatable[number, row] > 0
-        }
-        return NodeAtEnd(name, int(table.pod_count[row]), use)
-
-    def _maps(self, members: list[list[int]]) -> list[HeatMap]:
+    def maps(self, members: list[list[int]]) -> list[HeatMap]:
         got = self._got
         levels = {"the fullest resource": got.fullest, **got.use}
         if len(got.use) == 1:
@@ -323,17 +310,7 @@ class _Aggregation:
         ordered = sorted(self._got.longest, key=lambda item: (-item[0], -item[1]))
         return [decision.number for _, _, decision in ordered]
 
-    def _funnels(self, decisions: dict[int, Decision]) -> list[int]:
-        """Return the first failure of each kind of reason, the most frequent first, and a few scheduled pods."""
-        reasons = sorted(self._got.reasons.values(), key=lambda reason: -reason.failures)
-        failed = [reason.example.number for reason in reasons if reason.example is not None][: MOST_FUNNELS - 2]
-        placed = [
-            each.number for each in decisions.values() if each.node and each.funnel and len(each.funnel.steps) > 0
-        ]
-        placed = placed or [each.number for each in decisions.values() if each.node]
-        return [*failed, *placed[:2]]
-
-    def _by_column(self) -> list[ColumnFacts]:
+    def by_column(self) -> list[ColumnFacts]:
         counts = self._got.counts
         return [
             ColumnFacts(
@@ -345,14 +322,6 @@ class _Aggregation:
             )
             for column in range(self.columns.count)
         ]
-
-
-def _cause_group(group: PendingGroup) -> CauseGroup:
-    return CauseGroup(group.code, group.message, group.count + group.missing, tuple(map(_named, group.workloads)))
-
-
-def _named(obj: ObjectNamed) -> str:
-    return f"{lookup(obj.kind).singular}/{obj.namespace}/{obj.name}" if obj.namespace else f"{obj.kind}/{obj.name}"
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

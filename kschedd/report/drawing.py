@@ -131,19 +131,6 @@ def _grid(width: int) -> Markup:
     return joined(el("path", cls="grid", d=f"M0 {y}H{width}") for y in (0, 25, 50, 75, 100))
 
 
-def bar(share: float, before: float, title: str) -> Markup:
-    """Return a bar of the current amount, with the earlier amount drawn faintly."""
-    return svg(
-        title,
-        100,
-        10,
-        el("rect", cls="track", x=0, y=0, width=100, height=10),
-        el("rect", cls="lost", x=0, y=0, width=round(100 * before, 2), height=10),
-        el("rect", cls="left", x=0, y=0, width=round(100 * share, 2), height=10),
-        cls="bar",
-    )
-
-
 def _rounded_up(value: float) -> float:
     """Return the smallest of 1, 2, 5, 10, 20 ... (and their multiples by powers of ten) that is at least `value`."""
     power = 10.0 ** math.floor(math.log10(value))

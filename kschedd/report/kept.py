@@ -47,8 +47,11 @@ def _time_of(entry: Entry) -> float:
     return entry.when / SECOND if isinstance(entry, Move) else entry.at_s
 
 
-def of_kept(engine: Engine, kept: KeptHistory) -> ReportCollector:
-    """Build the report. When this function returns, the engine's table is unchanged."""
+def of_kept(engine: Engine, kept: KeptHistory, *, trying: bool = True) -> ReportCollector:
+    """Collect the data. When this function returns, the engine's table is unchanged.
+
+    With `trying`, a pending pod of each kind of reason is attempted, because the records contain no filter results.
+    """
     start_s = kept.begins(engine.now)
     collector = ReportCollector(engine, start_s=start_s)
     changes = _wound_back(engine, kept, start_s)
@@ -74,7 +77,8 @@ def of_kept(engine: Engine, kept: KeptHistory) -> ReportCollector:
                 (table.add_pod if sign > 0 else table.remove_pod)(row, pod)
         collector.idle()
     collector.moment_s = None
-    _try_pending(engine, collector)
+    if trying:
+        _try_pending(engine, collector)
     return collector
 
 
@@ -146,6 +150,6 @@ def _changed_s(pod: Pod, now_s: float) -> float:
 
 NOTES: Final = (
     "A daemon's report reaches back as far as its log: the latest 100,000 attempts, bindings, and moves in its queue. "
-    "Nodes are those of now. How nodes were filtered and scored is not kept: "
-    "the funnels show how pending pods would be tried now, without scores.",
+    "Nodes are those of now. The log does not contain filter results and scores: "
+    "the filter results are those of pending pods, as they would be attempted now.",
 )

@@ -1,11 +1,12 @@
-"""The method report.page, which returns an HTML page about the recent history of the cluster."""
+"""Methods about the recent history of the cluster: an HTML page, and the nodes over time."""
 
 from typing import Any
 
 import attrs
 
 from kschedd.clusters.virtual import MethodsOf
-from kschedd.report.aggregate import report_of
+from kschedd.report.aggregate import history_of, report_of
+from kschedd.report.history import HistoryAnswer
 from kschedd.report.kept import NOTES, KeptHistory, of_kept
 from kschedd.report.page import page
 from kschedd.report.redaction import redacted
@@ -39,15 +40,30 @@ class ReportMethods(Methods):
         large=True,
     )
     async def page(self, call: Call) -> Any:
-        entries = await self._cluster.log.query(list)
-        since = next((entry.version for entry in entries if isinstance(entry, AttemptRecord) and entry.version), None)
-        written = [] if since is None else await self._cluster.store.do(lambda store: _written(store, since))
-        kept = KeptHistory(entries, written)
-        snapshot = await self._cluster.snapshot()
+        snapshot, kept = await self._recent()
         redact = call["redact"]
         return await call.services.workers.run(
             call.client, lambda given_up: PageAnswer(self._page(snapshot, kept, redact, given_up))
         )
+
+    @method(
+        "nodes.history",
+        reads=True,
+        doc="Returns the requested share of each node's resources, and the number of attempts, over the time that the "
+        "daemon's log covers. The answer is computed in a thread, on a fork.",
+        answer=HistoryAnswer,
+        large=True,
+    )
+    async def history(self, call: Call) -> Any:
+        snapshot, kept = await self._recent()
+        return await call.services.workers.run(call.client, lambda given_up: _history(snapshot, kept, given_up))
+
+    async def _recent(self) -> tuple[ClusterSnapshot, KeptHistory]:
+        """Return a fork of the cluster, and what the logs contain about the time before."""
+        entries = await self._cluster.log.query(list)
+        since = next((entry.version for entry in entries if isinstance(entry, AttemptRecord) and entry.version), None)
+        written = [] if since is None else await self._cluster.store.do(lambda store: _written(store, since))
+        return await self._cluster.snapshot(), KeptHistory(entries, written)
 
     def _page(self, snapshot: ClusterSnapshot, kept: KeptHistory, redact: bool, given_up: GivenUp) -> str:
         engine = Engine(resumed=snapshot)
@@ -67,6 +83,16 @@ class ReportMethods(Methods):
             return page(report)
         finally:
             engine.close()
+
+
+def _history(snapshot: ClusterSnapshot, kept: KeptHistory, given_up: GivenUp) -> HistoryAnswer:
+    engine = Engine(resumed=snapshot)
+    try:
+        collected = of_kept(engine, kept, trying=False)
+        given_up.check()
+        return history_of(collected)
+    finally:
+        engine.close()
 
 
 def _written(store: ClusterWriter, since: int) -> list[WatchEvent]:

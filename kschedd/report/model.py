@@ -8,8 +8,12 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
+from kschedd.explain.answers import Explanation
 from kschedd.report.axis import Floats
 from kschedd.report.decisions import Decision
+from kschedd.service.nodes.answers import UsageAnswer
+from kschedd.service.scheduling.answers import QueuedAnswer, WaitingAnswer
 
 
 @attrs.frozen
@@ -39,20 +43,12 @@ class ResourceUse:
 
 
 @attrs.frozen
-class NodeAtEnd:
-    name: str
-    pods: int
-    use: Mapping[str, float]  # by resource
-    gone: bool = False
-
-
-@attrs.frozen
 class NodeGroup:
-    """Neighboring nodes of one zone, by name: one row of the heat maps."""
+    """Neighboring nodes of one zone, by name: one row of the heat maps. Nodes that were deleted are included."""
 
     label: str
     zone: str
-    nodes: tuple[NodeAtEnd, ...]
+    nodes: tuple[str, ...]
 
 
 @attrs.frozen(eq=False)
@@ -88,21 +84,26 @@ class PendingBand:
 
 
 @attrs.frozen
-class CauseGroup:
-    """Pods that are pending at the end for the same cause."""
-
-    code: str
-    cause: str
-    pods: int
-    workloads: tuple[str, ...]
+class PodOnNode:
+    key: str
+    phase: str
 
 
-@attrs.frozen
-class Explained:
-    """The cause and the remedies of a pending workload, in the form of `explain`."""
+@attrs.frozen(eq=False)
+class AtEnd:
+    """The answers of methods at the end of the report, from which the views of the page are drawn.
 
-    workload: str
-    text: str
+    `diagnoses` and `explanations` are about workloads and pods of the first groups of `pending`.
+    """
+
+    usage: UsageAnswer
+    pods: Mapping[str, tuple[PodOnNode, ...]]  # by node; empty if there are too many pods
+    counts: Mapping[str, int]  # pods in each sub-queue
+    queued: Sequence[QueuedAnswer]
+    waiting: Sequence[WaitingAnswer]
+    pending: Sequence[PendingGroup]
+    diagnoses: Sequence[DiagnosisAnswer]
+    explanations: Sequence[Explanation]
 
 
 @attrs.frozen(eq=False)
@@ -160,14 +161,12 @@ class Report:
     nodes_in_row: int
     maps: Sequence[HeatMap]
     pending: Sequence[PendingBand]
-    causes: Sequence[CauseGroup]
-    explained: Sequence[Explained]
+    at_end: AtEnd
     scores: ScoreMap | None
     zones: Sequence[ZoneUse]
     spread: Sequence[Spread]
     decisions: Mapping[int, Decision]  # by number, in ascending order
     slowest: Sequence[int]
-    funnels: Sequence[int]
     by_column: Sequence[ColumnFacts]
     checked: "Checked | None" = None
     notes: Sequence[str] = ()
@@ -182,12 +181,26 @@ class UnplacedHere:
 
 
 @attrs.frozen
+class CheckedChange:
+    """The effect of the checked manifests on a pod; the keys are those of `fork.diff`, `to` is "" without a node."""
+
+    sign: str
+    change: str
+    pod: str
+    node: str
+    to: str
+    cause: str
+    displaced: bool  # the pod belonged to the cluster before, and lost its node
+
+
+@attrs.frozen
 class Checked:
     """The result of `kschedd check`."""
 
     verdict: str
     fits: bool
+    applied: int
     unplaced: tuple[UnplacedHere, ...]
-    displaced: tuple[tuple[str, str, str], ...]  # pod, result, reason
+    changes: tuple["CheckedChange", ...]
     usage: tuple[tuple[str, float, float], ...]  # resource, before, after
     troubles: tuple[str, ...] = ()

@@ -1,73 +1,53 @@
-"""The page: a report's sections in one HTML file that loads no other resource.
+"""The file of a report: the page of a daemon with stored answers, and a summary of the run.
 
-The page needs no JavaScript: drawings are SVG, details are expandable elements, and rows and columns of tables have
-anchors for links. The script only adds a description of the cell under the pointer or the keyboard cursor.
+The summary needs no JavaScript: drawings are SVG, details are expandable elements, and columns of time have anchors for
+links. The other views read the answers in the file.
 """
 
-import json
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from typing import Any, Final
 
 import numpy as np
 
-from kschedd.report import page_decisions, page_nodes
+from kschedd.causes.answers import ObjectNamed
+from kschedd.page.files import one_file
+from kschedd.report import page_nodes
 from kschedd.report.drawing import count_top, lines, share_top, stack
-from kschedd.report.markup import Child, Markup, el, joined
+from kschedd.report.frozen import answers_of
+from kschedd.report.markup import Child, Markup, el, joined, text
 from kschedd.report.model import Checked, Report
-from kschedd.report.page_parts import NONE, TIMES, chart, lasting, many, percent, section, table, when
+from kschedd.report.page_parts import (
+    NONE,
+    TIMES,
+    chart,
+    decision_link,
+    lasting,
+    many,
+    percent,
+    section,
+    table,
+    when,
+)
 
 _MOST_LINES: Final = 8
-_PAGE: Final = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
-script-src 'unsafe-inline'; img-src data:">
-<meta name="generator" content="kschedd">
-"""
 
 
 def page(report: Report) -> str:
-    """Return the whole file. Return the page. Equal reports result in equal pages."""
+    """Return the whole file. Equal reports result in equal files."""
     sections = [*_sections(report)]
-    contents = el("nav", el("ul", (el("li", el("a", title, href=f"#{name}")) for name, title, _ in sections)))
-    body = joined(
+    summary = joined(
+        el("h1", report.title),
+        el("dl", (joined(el("div", el("dt", name), el("dd", value))) for name, value in report.facts), cls="facts"),
         el(
-            "header",
-            el("h1", report.title),
-            el("dl", (joined(el("div", el("dt", name), el("dd", value))) for name, value in report.facts), cls="facts"),
-            contents,
+            "nav",
+            el("ul", (el("li", el("a", title, href=f"#{name}")) for name, title, _ in sections)),
+            aria_label="Sections",
+            cls="sections",
         ),
-        el("main", (made for _, _, made in sections)),
-        el("aside", id="panel", hidden=True, aria_live="polite"),
+        (made for _, _, made in sections),
         el("footer", "Made by kschedd. This file is complete: nothing is loaded from anywhere."),
     )
-    return (
-        _PAGE
-        + el("title", report.title)
-        + "\n"
-        + el("style", Markup(_asset("page.css")))
-        + "\n</head>\n<body>\n"
-        + body
-        + "\n"
-        + el("script", Markup(_for_script(_cells(report))), type="application/json", id="cells")
-        + "\n"
-        + el("script", Markup(_asset("page.js")))
-        + "\n</body>\n</html>\n"
-    )
-
-
-def _asset(name: str) -> str:
-    return (files("kschedd.report") / name).read_text(encoding="utf-8")
-
-
-def _for_script(value: Any) -> str:
-    """Return JSON that cannot close the HTML element around it."""
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return one_file(text(report.title), summary, answers_of(report))
 
 
 def _sections(report: Report) -> Iterator[tuple[str, str, Markup]]:
@@ -75,17 +55,15 @@ def _sections(report: Report) -> Iterator[tuple[str, str, Markup]]:
     if report.checked is not None:
         made.append(("checked", "Does it fit?", [*_checked(report.checked)]))
     made += [
-        ("use", "Utilisation", [*_use(report)]),
+        ("use", "Utilization", [*_use(report)]),
         ("nodes", "Nodes over time", [*page_nodes.maps(report)]),
         *((("pools", "Node pools", [*_pools(report)]),) if report.pools else ()),
         ("pending", "Pending pods", [*_pending(report)]),
-        ("funnels", "From all nodes to one", [*page_decisions.funnels(report)]),
         ("scores", "Scores", [*page_nodes.scores(report)]),
         ("zones", "Zones and skew", [*_zones(report)]),
-        ("slowest", "Slowest decisions", [*page_decisions.slowest(report)]),
-        ("columns", "What happened when", [*_columns(report)]),
-        ("groups", "Nodes", [*page_nodes.groups(report)]),
-        ("decisions", "Decisions", [*page_decisions.decisions(report)]),
+        ("slowest", "Slowest decisions", [*_slowest(report)]),
+        ("columns", "Attempts over time", [*_columns(report)]),
+        ("fullest", "Fullest nodes", [*page_nodes.fullest(report)]),
         ("rules", "How this was made", [*_rules(report)]),
     ]
     for name, title, content in made:
@@ -102,14 +80,14 @@ def _checked(checked: Checked) -> Iterator[Child]:
         yield el("div", el("h3", each.pod), el("p", each.why), remedy, cls="card")
     if checked.troubles:
         yield el("ul", (el("li", each) for each in checked.troubles))
-    if checked.displaced:
-        yield table("Pods of the cluster that are moved, evicted or go", ("pod", "what", "why"), checked.displaced)
+    if displaced := [(each.pod, each.change, each.cause) for each in checked.changes if each.displaced]:
+        yield table("Pods of the cluster that are moved, evicted or deleted", ("pod", "change", "cause"), displaced)
     if checked.usage:
         rows = [(name, percent(before), percent(after)) for name, before, after in checked.usage]
         yield table("Requested share of the nodes' capacity", ("resource", "before", "after"), rows, numbers=(1, 2))
 
 
-# -- utilisation ----------------------------------------------------------------------------------------------------
+# -- utilization ----------------------------------------------------------------------------------------------------
 
 
 def _use(report: Report) -> Iterator[Child]:
@@ -117,10 +95,10 @@ def _use(report: Report) -> Iterator[Child]:
         yield el("p", "The cluster has no nodes.")
         return
     shown = report.use[:_MOST_LINES]
-    yield el("p", "What pods request of what all nodes have, as the mean of each column of time.")
+    yield el("p", "Requests of pods as a share of the capacity of all nodes; the mean of each column of time.")
     top = share_top(max(use.most for use in shown))
     drawing = lines(
-        "Utilisation over time, by resource",
+        "Utilization over time, by resource",
         [(use.resource, use.series) for use in shown],
         top,
         "; ".join(f"{use.resource}: mean {percent(use.mean)}, at the end {percent(use.end)}" for use in shown),
@@ -136,7 +114,7 @@ def _use(report: Report) -> Iterator[Child]:
         )
         for n, use in enumerate(shown)
     ]
-    yield table("", ("resource", "mean", "most", "at the end", "capacity"), rows, numbers=(1, 2, 3, 4))
+    yield table("", ("resource", "mean", "maximum", "at the end", "capacity"), rows, numbers=(1, 2, 3, 4))
 
 
 def _column_link(report: Report, series: Any) -> Markup:
@@ -185,7 +163,7 @@ def _pending(report: Report) -> Iterator[Child]:
         return
     total = np.sum([each.series for each in report.pending], axis=0)
     most = float(total.max())
-    yield el("p", "How many pods had no node, by what their last attempt failed for; the mean of each column of time.")
+    yield el("p", "Pending pods by the reason of their last attempt; the mean of each column of time.")
     if most > 0:
         top = count_top(most)
         drawing = stack(
@@ -193,7 +171,7 @@ def _pending(report: Report) -> Iterator[Child]:
         )
         yield chart(drawing, report.columns, [many(top * part / 4) for part in range(5)])
     else:
-        yield el("p", "Every pod that got a node got it in the moment in which it came.")
+        yield el("p", "Each scheduled pod got its node at the time at which it was created.")
     rows = [
         (
             joined(el("span", cls=f"key f{n % 9}"), each.reason),
@@ -202,26 +180,61 @@ def _pending(report: Report) -> Iterator[Child]:
             f"{each.failures:,}",
             joined(
                 ", ".join(each.pods[:2]) + (" …" if len(each.pods) > 2 else ""),
-                joined(" ", el("a", "why", href=f"#d-{each.example}")) if each.example is not None else None,
+                joined(" ", decision_link(report.decisions[each.example], "why")) if each.example is not None else None,
             ),
         )
         for n, each in enumerate(report.pending)
     ]
-    heads = ("reason", "at the end", f"pods {TIMES} time", "failed attempts", "such as")
+    heads = ("reason", "at the end", f"pods {TIMES} time", "failed attempts", "examples")
     yield table("", heads, rows, numbers=(1, 2, 3))
-    if report.causes:
-        shown = report.causes[:_MOST_LINES]
+    if report.at_end.pending:
         groups = [
-            (f"{each.pods:,}", each.code, each.cause, ", ".join(each.workloads[:2]) + " …" * (len(each.workloads) > 2))
-            for each in shown
+            (
+                f"{group.count + group.missing:,}",
+                group.code,
+                group.message,
+                ", ".join(map(_named, group.workloads[:2])) + " …" * (len(group.workloads) > 2),
+                NONE if group.remedy is None else group.remedy.summary,
+            )
+            for group in report.at_end.pending[:_MOST_LINES]
         ]
-        yield table("Pending at the end, by cause", ("pods", "code", "cause", "workloads"), groups, numbers=(0,))
-    for explained in report.explained:
-        yield el(
-            "details",
-            el("summary", "What is wrong with ", el("b", explained.workload), ", and what would help"),
-            el("pre", explained.text, tabindex="0"),
+        heads = ("pods", "code", "cause", "workloads", "remedy")
+        yield table("Pending at the end, by cause", heads, groups, numbers=(0,))
+
+
+def _named(obj: ObjectNamed) -> str:
+    return f"{obj.kind.lower()}/{obj.name}" + (f" in {obj.namespace}" if obj.namespace else "")
+
+
+# -- the slowest decisions ------------------------------------------------------------------------------------------
+
+
+def _slowest(report: Report) -> Iterator[Child]:
+    if not report.slowest:
+        yield el("p", "No pod waited: each scheduled pod got its node at the time at which it was created.")
+        return
+    chosen = [report.decisions[number] for number in report.slowest]
+    timed = any(each.took_s is not None for each in chosen)
+    yield el(
+        "p",
+        "The attempts that took longest, as measured, with the pod's waiting time if known."
+        if timed
+        else "The pods that waited longest for a node, from when they first entered the active queue.",
+    )
+    rows = [
+        (
+            decision_link(each, each.pod),
+            NONE if each.waited_s is None else lasting(each.waited_s),
+            *([NONE if each.took_s is None else f"{each.took_s * 1000:,.2f} ms"] if timed else []),
+            str(each.attempt),
+            f"{each.visited:,}",
+            f"{each.feasible:,}",
+            each.node,
         )
+        for each in chosen
+    ]
+    heads = ("pod", "waited", *(["took"] if timed else []), "attempts", "evaluated nodes", "feasible", "node")
+    yield table("", heads, rows, numbers=range(1, len(heads) - 1))
 
 
 # -- zones ----------------------------------------------------------------------------------------------------------
@@ -249,7 +262,7 @@ def _zones(report: Report) -> Iterator[Child]:
     if report.spread:
         heads = ("workload", *(zone.name for zone in report.zones), "skew")
         rows = [(each.workload, *map(str, each.pods), str(each.skew)) for each in report.spread]
-        caption = "Workloads by how unevenly their pods stand over the zones, at the end"
+        caption = "The most unevenly spread workloads at the end"
         yield table(caption, heads, rows, numbers=range(1, len(heads)))
 
 
@@ -260,7 +273,7 @@ def _columns(report: Report) -> Iterator[Child]:
     columns = report.columns
     rows = []
     for number, facts in enumerate(report.by_column):
-        links = (joined(" ", el("a", f"#{each}", href=f"#d-{each}")) for each in facts.decisions)
+        links = (joined(" ", decision_link(report.decisions[each], f"#{each}")) for each in facts.decisions)
         rows.append(
             el(
                 "tr",
@@ -278,7 +291,14 @@ def _columns(report: Report) -> Iterator[Child]:
     yield el(
         "details",
         el("summary", f"{columns.count} columns of {lasting(columns.width_s)}"),
-        el("div", el("table", el("thead", head), el("tbody", rows)), cls="wide"),
+        el(
+            "div",
+            el("table", el("thead", head), el("tbody", rows)),
+            cls="wide",
+            tabindex=0,
+            role="group",
+            aria_label="attempts by time",
+        ),
         open=columns.count <= 12,
     )
 
@@ -294,28 +314,14 @@ def _rules(report: Report) -> Iterator[Child]:
         "time.",
         f"Nodes are drawn in {len(report.groups)} rows of up to {report.nodes_in_row} neighbors by name within a zone. "
         "A row shows the mean of its nodes, deleted nodes included.",
-        "A step of a funnel shows how many nodes a plugin rejected of those that it evaluated. A search ends once "
-        "enough nodes fit (percentageOfNodesToScore); the other nodes are not evaluated.",
-        "These attempts are shown in detail: the first two of each column, the first of each kind of reason, those "
-        "whose pods waited longest, and a sample with scores.",
+        "The filters of an attempt reject the nodes that they evaluated. A search ends when enough nodes are feasible "
+        "(percentageOfNodesToScore); the other nodes are not evaluated.",
+        "The view Decision contains these attempts: the first two of each column, the first of each kind of reason, "
+        "those whose pods waited longest, and a sample with scores.",
+        "The other views show the state at the end. They need JavaScript.",
     ]
     if columns.virtual:
         lines.append(
             "Time is virtual: an attempt takes none. The same input and seed give the same file, byte for byte."
         )
     yield el("ul", (el("li", each) for each in (*lines, *report.notes)))
-
-
-# -- for the script -------------------------------------------------------------------------------------------------
-
-
-def _cells(report: Report) -> dict[str, Any]:
-    columns = report.columns
-    return {
-        "columns": [when(columns, number * columns.width_s) for number in range(columns.count)],
-        "facts": [[each.attempts, each.placed, each.failed, each.preempted] for each in report.by_column],
-        "first": [list(each.decisions) for each in report.by_column],
-        "rows": [group.label for group in report.groups],
-        "zones": [group.zone for group in report.groups],
-        **page_nodes.cells(report),
-    }

@@ -1,21 +1,20 @@
-"""Sections about nodes: heat maps over time, heat maps of scores, and the list of nodes to which their rows link."""
+"""Sections about nodes: heat maps over time, heat maps of scores, and the fullest nodes at the end."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from kschedd.report.axis import Floats
 from kschedd.report.drawing import heat_map, share_top
-from kschedd.report.markup import Child, Markup, el, joined
-from kschedd.report.model import HeatMap, NodeGroup, Report
-from kschedd.report.page_parts import NONE, heat_key, percent, table, time_scale
+from kschedd.report.history import MOST_MAPS
+from kschedd.report.markup import Child, Markup, el
+from kschedd.report.model import NodeGroup, Report
+from kschedd.report.page_parts import NONE, heat_key, node_address, percent, table, time_scale
 
-MOST_MAPS: Final = 4
 _LABELLED: Final = 40  # maximum number of rows that each have a label
 _FEW: Final = 12
-_CODES: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"  # a cell's share, 2 % each
-_NONE: Final = "."
+_FULLEST: Final = 20
 
 
 def maps(report: Report) -> Iterator[Child]:
@@ -26,12 +25,12 @@ def maps(report: Report) -> Iterator[Child]:
     each = "One row is one node" if report.nodes_in_row == 1 else f"One row is up to {report.nodes_in_row} nodes"
     yield el(
         "p",
-        f"{each}, one column a column of time; the darker (by night: the brighter), the more of it pods request. ",
-        "A row's name leads to its nodes.",
+        f"{each}, one column is a column of time. A darker color (in dark mode: a brighter one) is a larger requested "
+        "share. A click on a cell shows the nodes at that time.",
     )
     top = share_top(max((float(each_map.cells.max(initial=0.0)) for each_map in shown), default=0.0))
     top = min(top, 1.0)
-    yield heat_key(percent(top, 0 if top >= 0.01 else 2), "of what there is")
+    yield heat_key(percent(top, 0 if top >= 0.01 else 2), "of the capacity")
     for n, each_map in enumerate(shown):
         drawing = heat_map(
             f"Nodes over time: {each_map.name}",
@@ -41,11 +40,11 @@ def maps(report: Report) -> Iterator[Child]:
         framed = el(
             "div",
             _side(report.groups),
-            el("div", drawing, cls="cells", tabindex="0", data_map=n, style=_height(len(report.groups))),
+            el("div", drawing, cls="cells", data_map="time", style=_height(len(report.groups))),
             time_scale(report.columns),
-            cls="map",
+            cls="maps",
         )
-        yield el("details", el("summary", each_map.name), framed, open=n == 0, cls="tab")
+        yield el("details", el("summary", each_map.name), framed, open=n == 0)
 
 
 def _height(rows: int) -> str:
@@ -56,7 +55,7 @@ def _height(rows: int) -> str:
 def _side(groups: Sequence[NodeGroup]) -> Markup:
     """Return the names of the rows; the names of the zones if there are too many rows."""
     if len(groups) <= _LABELLED:
-        labels = [el("a", group.label, href=f"#g-{n}", title=group.label) for n, group in enumerate(groups)]
+        labels = [el("a", group.label, href=node_address(group.nodes[0]), title=group.label) for group in groups]
         return el("div", labels, cls="side")
     spans: list[tuple[str, int, int]] = []
     for n, group in enumerate(groups):
@@ -65,7 +64,13 @@ def _side(groups: Sequence[NodeGroup]) -> Markup:
         else:
             spans.append((group.zone, n, 1))
     labels = [
-        el("a", zone or f"{rows} rows", href=f"#g-{first}", title=zone or None, style=f"flex-grow:{rows}")
+        el(
+            "a",
+            zone or f"{rows} rows",
+            href=node_address(groups[first].nodes[0]),
+            title=zone or None,
+            style=f"flex-grow:{rows}",
+        )
         for zone, first, rows in spans
     ]
     return el("div", labels, cls="side zoned")
@@ -74,25 +79,30 @@ def _side(groups: Sequence[NodeGroup]) -> Markup:
 def scores(report: Report) -> Iterator[Child]:
     found = report.scores
     if found is None:
-        none = "No attempt had more than one node to choose from, so none was scored."
-        yield el("p", none if report.columns.virtual else "A daemon keeps no scores; `kschedd explain POD` shows them.")
+        none = "No attempt had several feasible nodes, so no node was scored."
+        yield el(
+            "p",
+            none
+            if report.columns.virtual
+            else "The log of a daemon does not contain scores; `kschedd explain POD` shows them.",
+        )
         return
     yield el(
         "p",
-        f"The mean score that each plugin gave each row of nodes, of the most it can give, in {found.samples:,} "
-        "attempts that were worked out once more. Nodes stand from left to right as they stand above from top to "
-        "bottom; a gap: not scored in any of these.",
+        f"The mean score of each plugin for each row of nodes, as a share of its maximum score, in {found.samples:,} "
+        "attempts, whose scores were computed again. The nodes are from left to right in the order in which they are "
+        "above from top to bottom. Nodes without a score are left blank.",
     )
-    yield heat_key("100 %", "of the most a plugin can give")
+    yield heat_key("100 %", "of the maximum score")
     cells = _of_most(found.cells, found.weights)
     drawing = heat_map("Mean scores of nodes by plugin", cells.T, f"{len(found.plugins)} plugins by rows of nodes")
     side = el("div", (el("span", name, title=name) for name in found.plugins), cls="side plugins")
     yield el(
         "div",
         side,
-        el("div", drawing, cls="cells", tabindex="0", data_map="scores", style=f"height:{24 * len(found.plugins)}px"),
+        el("div", drawing, cls="cells", data_map="scores", style=f"height:{24 * len(found.plugins)}px"),
         el("div", el("span", report.groups[0].label), el("span", report.groups[-1].label), cls="ends"),
-        cls="map",
+        cls="maps",
     )
     rows = []
     for n, plugin in enumerate(found.plugins):
@@ -102,7 +112,7 @@ def scores(report: Report) -> Iterator[Child]:
             (f"{known.min():.1f}", f"{known.mean():.1f}", f"{known.max():.1f}") if len(known) else (NONE, NONE, NONE)
         )
         rows.append((plugin, str(found.weights[n]), *figures))
-    heads = ("plugin", "weight", "least", "mean", "most")
+    heads = ("plugin", "weight", "minimum", "mean", "maximum")
     yield table("Weighted scores over the rows of nodes", heads, rows, numbers=range(1, 5))
     if found.left_out:
         yield el(
@@ -116,51 +126,28 @@ def _of_most(cells: Floats, weights: Sequence[int]) -> Floats:
     return shares
 
 
-def groups(report: Report) -> Iterator[Child]:
-    resources = list(dict.fromkeys(name for group in report.groups for node in group.nodes for name in node.use))
-    heads = ("node", "pods", *resources)
-    for n, group in enumerate(report.groups):
-        rows = [
-            (
-                joined(node.name, " (gone)") if node.gone else node.name,
-                f"{node.pods:,}",
-                *(percent(node.use[name]) if name in node.use else NONE for name in resources),
-            )
-            for node in group.nodes
-        ]
-        zone = el("span", f" in {group.zone}", cls="dim") if group.zone else None
-        yield el(
-            "details",
-            el("summary", group.label, zone, _scores_of(report, n)),
-            table("Requested at the end", heads, rows, numbers=range(1, len(heads))),
-            id=f"g-{n}",
-        )
-
-
-def _scores_of(report: Report, row: int) -> Markup | None:
-    found = report.scores
-    if found is None or np.isnan(found.cells[row]).all():
-        return None
-    figures = " · ".join(
-        f"{plugin} {value:.0f}" for plugin, value in zip(found.plugins, found.cells[row], strict=True) if value == value
-    )
-    return el("small", f"mean scores: {figures}")
-
-
-def cells(report: Report) -> dict[str, Any]:
-    """Return the values for the script, as text with one letter per cell."""
-    found: dict[str, Any] = {
-        "maps": [{"name": each.name, "cells": _letters(each)} for each in report.maps[:MOST_MAPS]],
-        "codes": _CODES,
+def fullest(report: Report) -> Iterator[Child]:
+    """Yield the nodes with the largest requested share of any resource."""
+    usage = report.at_end.usage
+    if not usage.nodes:
+        yield el("p", "There is no node at the end.")
+        return
+    shares = {
+        name: np.array(usage.requested[name]) / np.maximum(np.array(capacity), 1)
+        for name, capacity in usage.allocatable.items()
+        if name in usage.requested and any(usage.requested[name])
     }
-    if report.scores is not None:
-        named = HeatMap("scores", _of_most(report.scores.cells, report.scores.weights))
-        found["scores"] = {"plugins": list(report.scores.plugins), "cells": _letters(named)}
-    return found
-
-
-def _letters(each: HeatMap) -> list[str]:
-    assert each.cells.ndim == 2, "groups by columns"
-    shares = np.where(np.isnan(each.cells), -1.0, each.cells)
-    codes = np.clip(np.round(shares * 50), -1, len(_CODES) - 1).astype(np.int64)
-    return ["".join(_CODES[code] if code >= 0 else _NONE for code in row) for row in codes.tolist()]
+    shares["pods"] = np.array(usage.pods) / np.maximum(np.array(usage.allowed_pods), 1)
+    most = np.max(list(shares.values()), axis=0)
+    order = sorted(range(len(usage.nodes)), key=lambda at: (-most[at], usage.nodes[at]))[:_FULLEST]
+    rows = [
+        (
+            el("a", usage.nodes[at], href=node_address(usage.nodes[at])),
+            usage.zones[at] or NONE,
+            usage.conditions[at] or "ready",
+            *(percent(float(share[at])) for share in shares.values()),
+        )
+        for at in order
+    ]
+    heads = ("node", "zone", "state", *shares)
+    yield table(f"The {len(rows)} fullest of {len(usage.nodes):,} nodes", heads, rows, numbers=range(3, len(heads)))

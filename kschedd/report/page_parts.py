@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import quote
 
+from kschedd.report.decisions import Decision
 from kschedd.report.markup import Child, Markup, el, joined
 from kschedd.report.model import Columns
 from kschedd.simulation.summary import span
 
 NONE: Final = "\u2013"  # shown for a missing value
-MINUS: Final = "\u2212"
 TIMES: Final = "\u00d7"
 _TICKS: Final = 5
 
@@ -27,6 +28,9 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Child]], n
         "div",
         el("table", el("caption", caption) if caption else None, el("thead", head), el("tbody", body)),
         cls="wide",
+        tabindex=0,  # a narrow window scrolls it
+        role="group",
+        aria_label=caption or f"table by {heads[0]}",
     )
 
 
@@ -82,3 +86,14 @@ def heat_key(top: str, words: str) -> Markup:
     """Return the legend of a heat map's colors."""
     steps = (el("span", cls=f"key k{n}") for n in range(10))
     return el("p", "0 ", joined(steps), f" {top} {words} ", el("span", cls="key k10"), " more", cls="keys")
+
+
+def decision_link(decision: Decision, label: str) -> Markup:
+    """Return a link to the attempt in the view Decision."""
+    parts = (*decision.pod.split("/", 1), str(decision.attempt))
+    return el("a", label, href=f"#/decision/{'/'.join(quote(part, safe='') for part in parts)}")
+
+
+def node_address(name: str) -> str:
+    """Return the address of the node in the view Nodes."""
+    return f"#/nodes/{quote(name, safe='')}"

@@ -33,6 +33,7 @@ _KEPT_WORDS: Final = frozenset(
     scheduling score selector set shared side some spread storage suitable t taint taints than that the their then there
     they this time to tolerate toleration too topology total try trying turn turns unavailable unbound unreachable
     unresolvable unschedulable untolerated up use used victims volume volumes wait waiting waits was were what when
+    notready diskpressure memorypressure pidpressure networkunavailable noexecute noschedule prefernoschedule
     which while why will with within without would yet zone tried under way began report mean
     """.split()
 )
@@ -67,13 +68,17 @@ class _Names:
 
 def redacted(report: Report, objects: Iterable[Any]) -> Report:
     """`objects`: all manifests of the cluster. Names of plugins and resources are not replaced."""
+    end = report.at_end
+    groups = [attrs.evolve(group, remedy=None) for group in end.pending]
+    end = attrs.evolve(end, pending=groups, diagnoses=(), explanations=())
+    report = attrs.evolve(report, at_end=end)
     names = _Names(report, objects)
     answer: Report = _rewritten(report, names.name, names.prose)
     note = (
-        "Names are made up, the same one for the same; words of messages that may be names are masked; "
-        "explanations are left out."
+        "Names are replaced, the same name always by the same word; words of messages that may be names are masked. "
+        "Details of causes are omitted."
     )
-    return attrs.evolve(answer, explained=(), notes=(*report.notes, note))
+    return attrs.evolve(answer, notes=(*report.notes, note))
 
 
 Rewrite = Callable[[str], str]
@@ -81,11 +86,23 @@ Rewrite = Callable[[str], str]
 _FIELDS: Final[Mapping[str, str | tuple[str, ...]]] = {
     "NodeGroup.label": "name",
     "NodeGroup.zone": "name",
-    "NodeAtEnd.name": "name",
+    "NodeGroup.nodes": "name",
     "PendingBand.reason": "prose",
     "PendingBand.pods": "name",
-    "CauseGroup.cause": "prose",
-    "CauseGroup.workloads": "name",
+    "UsageAnswer.nodes": "name",
+    "UsageAnswer.zones": "name",
+    "UsageAnswer.conditions": "prose",
+    "UsageAnswer.taints": "prose",
+    "AtEnd.pods": "names",
+    "PodOnNode.key": "name",
+    "QueuedAnswer.key": "name",
+    "QueuedAnswer.nominated_node": "name",
+    "QueuedAnswer.message": "prose",
+    "WaitingAnswer.pod": "name",
+    "WaitingAnswer.node": "name",
+    "PendingGroup.message": "prose",
+    "ObjectNamed.namespace": "name",
+    "ObjectNamed.name": "name",
     "PoolUse.name": "name",
     "ZoneUse.name": "name",
     "Spread.workload": "workload",
@@ -99,7 +116,10 @@ _FIELDS: Final[Mapping[str, str | tuple[str, ...]]] = {
     "UnplacedHere.pod": "name",
     "UnplacedHere.why": "prose",
     "UnplacedHere.remedy": "prose",
-    "Checked.displaced": ("name", "", "prose"),
+    "CheckedChange.pod": "name",
+    "CheckedChange.node": "name",
+    "CheckedChange.to": "name",
+    "CheckedChange.cause": "prose",
     "Checked.troubles": "prose",
 }
 
@@ -116,7 +136,7 @@ def _rewritten(value: Any, name: Rewrite, prose: Rewrite, what: str | tuple[str,
         made = {field: _rewritten(getattr(value, field), name, prose, _FIELDS.get(key, "")) for field, key in fields}
         return attrs.evolve(value, **made)
     if isinstance(value, Mapping):
-        return {key: _rewritten(each, name, prose) for key, each in value.items()}
+        return {name(key) if what == "names" else key: _rewritten(each, name, prose) for key, each in value.items()}
     if isinstance(value, list | tuple):
         if isinstance(what, tuple) and value and not isinstance(value[0], tuple):
             return tuple(_rewritten(each, name, prose, part) for each, part in zip(value, what, strict=True))

@@ -18,7 +18,6 @@ Raises nothing: each error becomes a response.
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from importlib.resources import files
 from typing import Any, Final, Never
 from urllib.parse import parse_qs
 
@@ -36,6 +35,7 @@ from kschedd.apiserver.codec.status import StatusError
 from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
+from kschedd.page.files import assets
 from kschedd.rpc.errors import only_of_group, outcome_of, wire_error
 from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
@@ -78,12 +78,9 @@ class _File:
 def _read_files() -> dict[str, _File]:
     """Return the files of the page by name."""
     found = {}
-    for entry in files("kschedd.web").joinpath("page").iterdir():
-        ending = entry.name.rpartition(".")[2]
-        if ending in _TYPES:
-            body = entry.read_bytes()
-            etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-            found[entry.name] = _File(body, f"{_TYPES[ending]}; charset=utf-8", etag)
+    for name, body in assets().items():
+        etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+        found[name] = _File(body, f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8", etag)
     return found
 
 

@@ -49,7 +49,7 @@ def test_what_is_wound_back_and_forward_is_what_was_noted_as_it_happened() -> No
         assert band.series == pytest.approx(pending[band.reason].series)
         assert (band.end, band.failures) == (pending[band.reason].end, pending[band.reason].failures)
     assert [each.placed for each in found.by_column] == [each.placed for each in expected.by_column]
-    giant = next(found.decisions[number] for number in found.funnels if found.decisions[number].pod == "default/p-3")
+    giant = next(each for each in found.decisions.values() if each.pod == "default/p-3" and each.funnel is not None)
     assert giant.funnel is not None
     assert giant.funnel.left == 0
 
@@ -61,12 +61,31 @@ def test_the_verb_writes_over_a_file_only_if_told_so(tmp_path: Path) -> None:
     session = VerbSession(lambda: daemon, reported.append, errors.append, folder=tmp_path)
     assert run_words(session, ["report"]) == 0
     assert "kschedd-report.html: " in reported[-1]
-    assert (tmp_path / "kschedd-report.html").read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "kschedd-report.html").read_text().startswith("<!doctype html>")
     assert run_words(session, ["report"]) == 1
     assert "already exists" in "".join(errors)
     assert run_words(session, ["report", "--force"]) == 0
     assert run_words(session, ["report", "none/such.html"]) == 1
     assert "cannot be written" in "".join(errors)
+
+
+def test_a_daemon_answers_with_its_nodes_over_time() -> None:
+    cluster = VirtualCluster(seed=1)
+    daemon = VirtualDaemon(cluster, cluster_methods)
+    daemon.call("objects.apply", manifests=[node("n1", cpu="4"), node("n2", cpu="4")])
+    for name in ("a", "b", "c"):
+        daemon.call("objects.apply", manifests=pod(name, cpu="3"))
+        cluster.engine.advance(cluster.engine.now + 10)
+    found = daemon.call("nodes.history")
+    assert (found["nodes"], found["zones"]) == ([["n1"], ["n2"]], ["", ""])
+    assert len(found["columns"]) == len(found["attempts"]) == 30
+    assert sorted((row[5], row[15], row[25]) for row in found["shares"]["cpu"]) == [("0", "C", "C"), ("C", "C", "C")]
+    assert [(each["attempts"], each["placed"], each["failed"]) for each in found["attempts"][::10]] == [
+        (1, 1, 0),
+        (1, 1, 0),
+        (1, 0, 1),
+    ]
+    assert found["attempts"][10]["first"] == [{"pod": "default/b", "attempt": 1}]
 
 
 def test_a_daemon_answers_with_the_page() -> None:

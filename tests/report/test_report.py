@@ -1,8 +1,11 @@
 """Tests of a report's content and page."""
 
+import hashlib
 import json
 import re
+from base64 import b64encode
 from html.parser import HTMLParser
+from typing import Any
 from xml.etree import ElementTree
 
 import attrs
@@ -55,6 +58,13 @@ class Outline(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text.append(data)
+
+
+def answers_in(text: str) -> Any:
+    """Return the answers in the file of a report."""
+    found = re.search(r'(?s)<script type="application/json" id="kept">(.*?)</script>', text)
+    assert found is not None
+    return json.loads(found[1])
 
 
 def test_utilisation_is_weighted_by_time() -> None:
@@ -138,13 +148,15 @@ def test_many_nodes_share_rows_and_none_is_left_out() -> None:
     _, collector = run([*steps, (1, pod("p", cpu="1"))], 5)
     report = report_of(collector, "", [])
     assert len(report.groups) <= MOST_ROWS
-    named = [each.name for group in report.groups for each in group.nodes]
+    named = [name for group in report.groups for name in group.nodes]
     assert len(named) == len(set(named)) == MOST_ROWS * 2 + 7
     assert [group.zone for group in report.groups] == sorted(group.zone for group in report.groups)
     fullest = report.maps[0].cells
     assert fullest.shape == (len(report.groups), report.columns.count)
     # One pod requests half of one of the nodes in its row.
-    row = next(n for n, group in enumerate(report.groups) if any(each.pods for each in group.nodes))
+    usage = report.at_end.usage
+    full = usage.nodes[usage.pods.index(1)]
+    row = next(n for n, group in enumerate(report.groups) if full in group.nodes)
     assert fullest[row, 3] == pytest.approx(0.5 / len(report.groups[row].nodes))
 
 
@@ -158,7 +170,8 @@ def test_a_node_that_went_is_there_and_empty_from_then_on() -> None:
     simulation.store.create(node("b", cpu="2"))
     simulation.advance(simulation.start_s + 20)
     report = report_of(collector, "", [])
-    assert [(group.label, group.nodes[0].gone) for group in report.groups] == [("a", True), ("b", False)]
+    assert [group.nodes for group in report.groups] == [("a",), ("b",)]
+    assert report.at_end.usage.nodes == ["b"]
     cells = report.maps[0].cells
     assert cells[0, 5] == pytest.approx(0.5)
     assert cells[0, 15] == 0
@@ -187,17 +200,49 @@ def test_the_page_is_whole_and_loads_nothing() -> None:
     text = page(small_run())
     outline = Outline(text)
     assert outline.loads == []
-    assert not re.search(r"(?i)(https?:)?//|@import|url\(", re.sub(r"(?s)<pre.*?</pre>", "", text))
+    assert not re.search(r"(?i)https?://|@import|url\(", re.sub(r"(?s)<script>.*?</script>", "", text))
     assert len(outline.ids) == len(set(outline.ids))
-    assert {link.removeprefix("#") for link in outline.links} <= set(outline.ids)
+    anchors = [link for link in outline.links if not link.startswith("#/")]
+    assert {link.removeprefix("#") for link in anchors} <= set(outline.ids)
     assert all(link.startswith("#") for link in outline.links)
-    for section in ("use", "nodes", "pending", "funnels", "scores", "zones", "slowest", "columns", "decisions"):
+    for section in ("use", "nodes", "pending", "scores", "zones", "slowest", "columns", "fullest"):
         assert section in outline.ids
+
+
+def test_only_the_script_of_the_page_may_run() -> None:
+    text = page(small_run())
+    script = re.findall(r"(?s)<script>(.*?)</script>", text)[0]
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[0]
+    assert "default-src 'none'" in policy
+    assert f"script-src 'sha256-{digest}'" in policy
+
+
+def test_the_views_read_the_answers_of_methods_in_the_file() -> None:
+    kept = answers_in(page(small_run()))
+    [[_, usage]] = kept["nodes.usage"]
+    assert (usage["nodes"], usage["pods"]) == (["node-a", "node-b"], [1, 1])
+    [[_, history]] = kept["nodes.history"]
+    assert history["nodes"] == [["node-a"], ["node-b"]]
+    assert [row[39:42] for row in history["shares"]["cpu"]] == ["Cpp", "CCC"]  # 3 of 4 CPUs, then 2 of 4
+    [[_, [group]]] = kept["causes.pending"]
+    assert group["workloads"] == [{"kind": "Pod", "namespace": "default", "name": "giant"}]
+    [[about, cause]] = kept["causes.explain"]
+    assert (about, cause["examined"]) == (group["workloads"][0], "default/giant")
+    explained = {(params["pod"], params.get("attempt")): answer for params, answer in kept["scheduler.explain"]}
+    assert explained["default/first", 1]["node"] == "node-a"
+    for number in (1, None):
+        [step] = explained["default/giant", number]["funnel"]
+        assert (step["plugin"], step["rejected"], step["left"]) == ("NodeResourcesFit", 2, 0)
+    queued = {params["place"]: [pod["key"] for pod in answer["pods"]] for params, answer in kept["queue.list"]}
+    assert queued["unschedulable"] == ["default/giant"]
+    assert kept["objects.list"][0][0]["field_selector"] == "spec.nodeName=node-a"
+    assert "fork.list" not in kept
 
 
 def test_every_drawing_is_well_formed_and_has_a_title() -> None:
     drawings = re.findall(r"(?s)<svg.*?</svg>", page(small_run()))
-    assert len(drawings) > 5
+    assert len(drawings) >= 5
     for drawing in drawings:
         root = ElementTree.fromstring(drawing)
         title = root.find("title")
@@ -215,16 +260,14 @@ def test_a_hostile_name_is_shown_and_does_nothing() -> None:
     decision = next(iter(report.decisions.values()))
     hostile_decision = attrs.evolve(decision, pod=HOSTILE, message=HOSTILE, node=HOSTILE)
     changed = {**report.decisions, decision.number: hostile_decision}
-    groups = [attrs.evolve(group, label=HOSTILE, zone=HOSTILE) for group in report.groups]
+    groups = [attrs.evolve(group, label=HOSTILE, zone=HOSTILE, nodes=(HOSTILE,)) for group in report.groups]
     hostile = attrs.evolve(report, title=HOSTILE, decisions=changed, groups=groups, facts=[(HOSTILE, HOSTILE)])
     text = page(hostile)
     outline = Outline(text)
     assert outline.scripts == 2
     assert "<script>alert" not in text
     assert HOSTILE in outline.text
-    cells = re.search(r'(?s)<script type="application/json" id="cells">(.*?)</script>', text)
-    assert cells is not None
-    assert json.loads(cells[1])["rows"] == [HOSTILE, HOSTILE]
+    assert answers_in(text)["nodes.history"][0][1]["nodes"] == [[HOSTILE], [HOSTILE]]
 
 
 def test_control_characters_in_a_message_are_replaced() -> None:

@@ -14,7 +14,7 @@ from kschedd.verbs.command_line.parsing import path_value
 if TYPE_CHECKING:
     from kschedd.printing.reports.checking import CheckReport
     from kschedd.report.collector import ReportCollector
-    from kschedd.report.model import Checked
+    from kschedd.report.model import Checked, CheckedChange
     from kschedd.report.timeline_files import TimelineFile
     from kschedd.simulation.engine import Engine
 
@@ -135,11 +135,20 @@ def checked_of(report: "CheckReport") -> "Checked":
     from kschedd.printing.reports.checking import verdict
     from kschedd.report.model import Checked, UnplacedHere
 
+    displaced = report.displaced
     return Checked(
         verdict(report),
         report.fits and not report.errors,
+        report.applied,
         tuple(UnplacedHere(each.pod, each.why, each.remedy) for each in report.unplaced),
-        tuple((f"{pod['namespace']}/{pod['name']}", pod["change"], pod["cause"]) for pod in report.displaced),
+        tuple(_change(pod, pod in displaced) for pod in report.pods),
         tuple((each["resource"], each["before"], each["after"]) for each in report.usage),
         (*report.errors, *(f"{one.pod}: {one.cause or one.why}" for one in report.refused)),
     )
+
+
+def _change(pod: Mapping[str, Any], displaced: bool) -> "CheckedChange":
+    from kschedd.report.model import CheckedChange
+
+    key = f"{pod['namespace']}/{pod['name']}"
+    return CheckedChange(pod["sign"], pod["change"], key, pod["node"] or "", pod["to"] or "", pod["cause"], displaced)

@@ -16,6 +16,10 @@ class UsageAnswer:
     nodes: Annotated[Sequence[Text], "by name"]
     zones: Sequence[Text]
     cordoned: Sequence[bool]
+    conditions: Annotated[
+        Sequence[Text], "conditions that show a problem, such as NotReady or DiskPressure, joined by commas"
+    ]
+    taints: Annotated[Sequence[Text], "in the form key=value:effect, joined by commas"]
     pods: Sequence[int]
     allowed_pods: Sequence[int]
     allocatable: Annotated[Amounts, "CPU in millicores, other resources in units or bytes"]

@@ -1,10 +1,13 @@
 """The method for the resource requests of all nodes, read from the scheduler's node table."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
+from kschedd.api.nodes import Node
+from kschedd.api.selecting.terms import Taint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.nodes.answers import UsageAnswer
@@ -23,11 +26,17 @@ class UsageMethods(Methods):
         answer=UsageAnswer,
     )
     async def usage(self, call: Call) -> Any:
-        return await self._cluster.scheduler.query(node_usage)
+        columns, nodes = await self._cluster.scheduler.query(_columns)
+        return await call.services.workers.run(call.client, lambda given_up: _described(columns, nodes))
 
 
 def node_usage(driver: SchedulingDriver) -> UsageAnswer:
-    """Return the columns of the answer, sorted by node name.
+    """Return the columns of the answer, sorted by node name."""
+    return _described(*_columns(driver))
+
+
+def _columns(driver: SchedulingDriver) -> tuple[UsageAnswer, Sequence[Node | None]]:
+    """Return the columns without texts, and the nodes in the same order.
 
     The computation takes a few milliseconds for 5,000 nodes.
     """
@@ -35,12 +44,40 @@ def node_usage(driver: SchedulingDriver) -> UsageAnswer:
     ordered = sorted(table.row_of.items())
     rows = np.array([row for _, row in ordered], dtype=np.int64)
     zones = table.label("topology.kubernetes.io/zone")
-    return UsageAnswer(
+    usage = UsageAnswer(
         nodes=[name for name, _ in ordered],
         zones=[zones.values[number] if number >= 0 else "" for number in zones.ids[rows].tolist()],
         cordoned=table.unschedulable[rows].tolist(),
+        conditions=(),
+        taints=(),
         pods=table.pod_count[rows].tolist(),
         allowed_pods=table.allowed_pods[rows].tolist(),
         allocatable={name: table.allocatable[number][rows].tolist() for name, number in table.resources.items()},
         requested={name: table.requested[number][rows].tolist() for name, number in table.resources.items()},
     )
+    return usage, [table.nodes[row] for _, row in ordered]
+
+
+def _described(usage: UsageAnswer, nodes: Sequence[Node | None]) -> UsageAnswer:
+    """Add the texts, which take longer than the numbers; nodes are immutable, so any thread may read them."""
+    return attrs.evolve(usage, conditions=list(map(_problems, nodes)), taints=list(map(_taints, nodes)))
+
+
+def _problems(node: Node | None) -> str:
+    """Return the types of the conditions that show a problem; NotReady if Ready is not True."""
+    if node is None:
+        return ""
+    found = ""
+    for each in node.raw.get("status", {}).get("conditions") or ():
+        type_ = each.get("type")
+        if (type_ == "Ready") != (each.get("status") == "True"):
+            found += f"{', ' if found else ''}{'NotReady' if type_ == 'Ready' else type_}"
+    return found
+
+
+def _taints(node: Node | None) -> str:
+    return ", ".join(map(_taint, node.taints)) if node is not None and node.taints else ""
+
+
+def _taint(taint: Taint) -> str:
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"

@@ -12,6 +12,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.text.times import stamp
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.operations import Force, MoveToActive
+from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import Allow, Reject
 from kschedd.service.cluster import ClusterBackend, Queue
@@ -69,7 +70,9 @@ class QueueMethods(Methods):
 
         def shown(entries: Sequence[QueuedPod], owner: Queue) -> Sequence[QueuedAnswer]:
             # omit pods that have left the queue since they were listed
-            return [_entry(owner, entry, now, nominated) for entry in entries if entry.place is not SubQueue.OUTSIDE]
+            return [
+                queued(owner.queue, entry, now, nominated) for entry in entries if entry.place is not SubQueue.OUTSIDE
+            ]
 
         nominated = await self._nominated()
         counts, entries = await self._cluster.queue.query(read)
@@ -94,7 +97,7 @@ class QueueMethods(Methods):
 
         def read(owner: Queue) -> QueuedAnswer | None:
             entry = owner.queue.entry(key)
-            return None if entry is None else _entry(owner, entry, now, nominated)
+            return None if entry is None else queued(owner.queue, entry, now, nominated)
 
         nominated = await self._nominated()
         found = await self._cluster.queue.query(read)
@@ -164,18 +167,7 @@ class QueueMethods(Methods):
     )
     async def waiting(self, call: Call) -> Any:
         now = self._cluster.clock.now()
-
-        def read(owner: SchedulingDriver) -> Any:
-            return [
-                WaitingAnswer(
-                    waiting.pod.key,
-                    waiting.node_name,
-                    {name: max(at - now, 0.0) for name, at in waiting.pending.items()},
-                )
-                for waiting in owner.machine.waiting.pods.values()
-            ]
-
-        return await self._cluster.scheduler.query(read)
+        return await self._cluster.scheduler.query(lambda owner: waiting_pods(owner, now))
 
     @method(
         "waiting.allow", (_POD, _PLUGIN), doc="Allows a waiting pod, in the name of a plugin.", answer=DecidedAnswer
@@ -204,6 +196,18 @@ class QueueMethods(Methods):
         return await self._cluster.scheduler.query(turn_away)
 
 
+def waiting_pods(driver: SchedulingDriver, now_s: float) -> list[WaitingAnswer]:
+    """Return the pods that wait at Permit, with the seconds that are left for each plugin."""
+    return [
+        WaitingAnswer(
+            waiting.pod.key,
+            waiting.node_name,
+            {name: max(at - now_s, 0.0) for name, at in waiting.pending.items()},
+        )
+        for waiting in driver.machine.waiting.pods.values()
+    ]
+
+
 def _waiting_pod(owner: SchedulingDriver, key: str) -> Any:
     found = [waiting for waiting in owner.machine.waiting.pods.values() if waiting.pod.key == key]
     if not found or found[0].decided:
@@ -221,8 +225,8 @@ def _plugins(waiting: Any, plugin: str | None) -> list[str]:
     return [plugin]
 
 
-def _entry(owner: Queue, entry: QueuedPod, now: int, nominated: Mapping[str, str]) -> QueuedAnswer:
-    queue = owner.queue
+def queued(queue: SchedulingQueue, entry: QueuedPod, now: int, nominated: Mapping[str, str]) -> QueuedAnswer:
+    """Return a pod of the queue; `now` is in nanoseconds, and `nominated` has the nominated nodes by UID."""
     backoff = queue.backoff_until(entry) if entry.place in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF) else 0
     status = entry.gating_status
     return QueuedAnswer(

@@ -16,6 +16,7 @@ from kschedd.explain.answers import DecisionAnswer, Explanation, GroupExplanatio
 from kschedd.explain.explain import begin, finish, no_longer_kept, of_past
 from kschedd.explain.past import Past
 from kschedd.explain.pod_group import begin_group, explain_group
+from kschedd.explain.summary import MOST_SCORED, summarized
 from kschedd.log.log import Log
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import ChangeConfig
@@ -132,6 +133,13 @@ class SchedulerMethods(Methods):
         (
             Param("pod", "string|map", doc="`namespace/name` of an existing or deleted pod, or a pod's manifest"),
             Param("attempt", "integer", False, doc="explain the pod's attempt with this number", minimum=1),
+            Param(
+                "summary",
+                "boolean",
+                False,
+                False,
+                f"count the nodes in `funnel` instead of listing `verdicts`, and return the {MOST_SCORED} best scores",
+            ),
         ),
         reads=True,
         doc="Explains by node and plugin why a pod has its node or has no node, in the present state or at the time "
@@ -140,6 +148,10 @@ class SchedulerMethods(Methods):
         answer=Explanation,
     )
     async def explain(self, call: Call) -> Any:
+        found = await self._explain(call)
+        return summarized(found) if call["summary"] else found
+
+    async def _explain(self, call: Call) -> Explanation:
         wanted, number = call["pod"], call["attempt"]
         if isinstance(wanted, str):
             namespace, slash, name = wanted.rpartition("/")
@@ -181,7 +193,7 @@ class SchedulerMethods(Methods):
             raise RpcError("not_found", f'podgroups.scheduling.k8s.io "{name}" not found, and no pod names it')
         return await call.services.workers.run(call.client, lambda given_up: explain_group(fork))
 
-    async def _explain_attempt(self, call: Call, key: str, number: int | None, *, exists: bool) -> Any:
+    async def _explain_attempt(self, call: Call, key: str, number: int | None, *, exists: bool) -> Explanation:
         """Explain a past attempt; without a number, the last attempt. `exists` is true if the pod still exists."""
         kept = await self._cluster.log.query(Log.attempts)
         mine = [place for place, r in enumerate(kept) if r.pod == key and r.attempted is not None and not r.of_binding]

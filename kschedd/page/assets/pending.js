@@ -1,6 +1,6 @@
 // Pending pods by cause; for a cause its pods, the nodes that each filter rejects, and remedies that were tried on a fork.
 
-import { call, copying, duration, el, failure, funnel, number, plural, podLink, prose, rejectedBefore } from "./client.js";
+import { available, call, copying, duration, el, failure, frozen, funnel, number, plural, podLink, prose, rejectedBefore } from "./client.js";
 
 export const TITLE = "Pending";
 const MOST_PODS = 200;
@@ -9,7 +9,7 @@ export function open(root, [kind, namespace, name]) {
   const asked = name ? { kind, namespace, name } : null;
   const list = el("div");
   const answer = el("section");
-  root.append(el("h1", { text: "Pending pods by cause" }), list, el("h2", { text: "Cause for one object" }), question(asked), asked ? answer : "");
+  root.append(el("h1", { text: "Pending pods by cause" }), list, ...(frozen ? [] : [el("h2", { text: "Cause for one object" }), question(asked)]), asked ? answer : "");
   return {
     // an open cause is not replaced while it is read
     holds: () => asked !== null || list.querySelector("details[open]") !== null,
@@ -17,7 +17,7 @@ export function open(root, [kind, namespace, name]) {
       if (asked) show(answer, asked);
       const groups = await call("causes.pending");
       if (!groups.length) {
-        list.replaceChildren(el("section", {}, el("p", { class: "good", text: "No pod is pending." }), el("p", { class: "dim", text: "If a pod does not start, a rollout does not end, or a drain does not end, find the cause for that pod, workload or node below." })));
+        list.replaceChildren(el("section", {}, el("p", { class: "good", text: "No pod is pending." }), frozen ? "" : el("p", { class: "dim", text: "If a pod does not start, a rollout does not end, or a drain does not end, find the cause for that pod, workload or node below." })));
         return;
       }
       const opened = new Set([...list.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
@@ -48,7 +48,8 @@ function group(found) {
   const body = el("div");
   const missing = found.missing ? (found.count ? number(found.missing) : plural(found.missing, "pod")) + " not created" : "";
   const pods = [found.count || !missing ? plural(found.count, "pod") : "", missing].filter(Boolean).join(", ");
-  const others = workloads.length > 1 ? " and " + plural(workloads.length - 1, "more workload") : "";
+  const more = plural(workloads.length - 1, "more workload");
+  const others = workloads.length > 1 ? " and " + (frozen && workloads.length === MOST_PODS ? "at least " : "") + more : "";
   const made = el("details", { ontoggle: () => { if (made.open && !body.childElementCount) fill(body, workloads, found.message); } },
     el("summary", {}, el("b", { text: nameOf(workloads[0]) + others + ", " + pods }), ": ", prose(found.message), " ",
       found.confidence === "likely" ? el("span", { class: "tag dim", text: "likely" }) : null),
@@ -73,12 +74,20 @@ function fill(body, workloads, message) {
 /** Show the answer about an object. `message`: the cause that is shown already. */
 async function show(detail, workload, message) {
   const about = { kind: workload.kind, name: workload.name, ...(workload.namespace ? { namespace: workload.namespace } : {}) };
+  if (!available("causes.explain", about)) {
+    detail.replaceChildren(el("p", { class: "dim", text: "This report does not contain details about " + nameOf(workload) + "." }));
+    return;
+  }
   detail.replaceChildren(el("p", { class: "dim", text: "Reading ..." }));
   try {
     const found = await call("causes.explain", { ...about, remedies: false });
     const answer = el("div", {}, causes(found, message));
     const parts = [answer];
-    if (found.examined) parts.push(await filters(found.examined));
+    if (found.examined && available("scheduler.explain", { pod: found.examined })) parts.push(await filters(found.examined));
+    if (frozen) {
+      detail.replaceChildren(...parts, ...tried(found));
+      return;
+    }
     // remedies reveal causes that take effect only after the first one is solved
     detail.replaceChildren(...parts, remedies(about, (tried) => answer.replaceChildren(...causes(tried, message))));
   } catch (fault) {
@@ -98,7 +107,7 @@ function causes(found, message) {
 const evidence = (cause) => (cause.evidence.length ? el("ul", {}, cause.evidence.map((text) => el("li", {}, prose(text)))) : "");
 
 async function filters(key) {
-  const explanation = await call("scheduler.explain", { pod: key });
+  const explanation = await call("scheduler.explain", { pod: key, summary: true });
   const made = el("div", {}, el("h2", {}, "Nodes that the filters leave for ", podLink(key)));
   const why = rejectedBefore(explanation);
   made.append(why ? el("p", { text: why }) : funnel(explanation));
@@ -119,12 +128,7 @@ function remedies(about, found) {
       try {
         const answer = await call("causes.explain", about);
         found(answer);
-        const cards = answer.remedies.map(remedy);
-        const tried = answer.tried.map((text) => el("li", { text }));
-        box.replaceChildren(
-          ...(cards.length ? cards : [el("p", { text: "No remedy was found." })]),
-          tried.length ? el("details", {}, el("summary", { text: plural(tried.length, "change") + " that did not help" }), el("ul", {}, tried)) : "",
-        );
+        box.replaceChildren(...tried(answer));
         if (document.activeElement === document.body) box.focus(); // the button had the focus
       } catch (fault) {
         button.disabled = false;
@@ -136,6 +140,16 @@ function remedies(about, found) {
   });
   box.append(button);
   return box;
+}
+
+/** The remedies that were tried on a copy of the cluster, and the changes that did not help. */
+function tried(answer) {
+  const cards = answer.remedies.map(remedy);
+  const failed = answer.tried.map((text) => el("li", { text }));
+  return [
+    ...(cards.length ? cards : [el("p", { text: "No remedy was found." })]),
+    failed.length ? el("details", {}, el("summary", { text: plural(failed.length, "change") + " that did not help" }), el("ul", {}, failed)) : "",
+  ];
 }
 
 function remedy(found) {

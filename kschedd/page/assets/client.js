@@ -8,8 +8,26 @@ export class CallError extends Error {
   }
 }
 
+const stored = document.getElementById("kept");
+const kept = stored && JSON.parse(stored.textContent); // by method: [the parameters that identify the answer, the answer]
+
+/** Whether this is the file of a report, whose answers do not change, and not the page of a daemon. */
+export const frozen = kept !== null;
+
+function keptAnswer(method, params) {
+  return (kept[method] ?? []).findLast(([of]) => Object.entries(of).every(([key, value]) => params[key] === undefined || params[key] === value));
+}
+
+/** Return whether a call can be answered: on the page of a daemon always, in a report if the file contains the answer. */
+export const available = (method, params = {}) => !frozen || keptAnswer(method, params) !== undefined;
+
 /** Call a method; `leaving`: the call must survive the end of the page. */
 export async function call(method, params = {}, { signal, leaving = false } = {}) {
+  if (frozen) {
+    const found = keptAnswer(method, params);
+    if (!found) throw new CallError("not_found", "This report does not contain " + (params.pod ?? params.name ?? "this answer") + ".");
+    return found[1];
+  }
   let response;
   try {
     response = await fetch("/web/call/" + method, {
@@ -73,8 +91,11 @@ export function amount(resource, value) {
   return number(value);
 }
 
-/** Create a table; a cell is a text, an element or a number, which is aligned to the right. */
-export function table(caption, heads, rows, { best } = {}) {
+/** Return a name in camel case as parts between which a line may break. */
+const breakable = (text) => text.split(/(?<=[a-z])(?=[A-Z])/).flatMap((part) => [el("wbr"), part]);
+
+/** Create a table; a cell is a text, an element or a number, which is aligned to the right. `narrow`: heads may break. */
+export function table(caption, heads, rows, { best, narrow } = {}) {
   const cell = (value, first) => {
     const numeric = typeof value === "number";
     const made = el(first ? "th" : "td", { class: numeric ? "n" : null, scope: first ? "row" : null });
@@ -84,16 +105,18 @@ export function table(caption, heads, rows, { best } = {}) {
   return el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": caption },
     el("table", {},
       el("caption", { text: caption }),
-      el("thead", {}, el("tr", {}, heads.map((head, column) => el("th", { scope: "col", class: typeof rows[0]?.[column] === "number" ? "n" : null, text: head })))),
+      el("thead", {}, el("tr", {}, heads.map((head, column) => el("th", { scope: "col", class: typeof rows[0]?.[column] === "number" ? "n" : null }, narrow ? breakable(head) : head)))),
       el("tbody", {}, rows.map((row, at) => el("tr", { class: at === best ? "best" : null }, row.map((value, column) => cell(value, column === 0))))),
     ),
   );
 }
 
-/** Return the address of the decision about a pod; `key` is namespace/name. */
-export const decisionAddress = (key) => "#/decision/" + key.split("/").map(encodeURIComponent).join("/");
+/** Return the address of the decision about a pod, or of one of its attempts; `key` is namespace/name. */
+export const decisionAddress = (key, attempt) => "#/decision/" + [...key.split("/"), ...(attempt ? [attempt] : [])].map(encodeURIComponent).join("/");
 
-export const podLink = (key) => el("a", { href: decisionAddress(key), text: key });
+export const podLink = (key, attempt) => el("a", { href: decisionAddress(key, attempt), text: key });
+
+export const nodeLink = (name) => el("a", { href: "#/nodes/" + encodeURIComponent(name), text: name });
 
 /** Link to the cause and remedies of an object; the namespace of a node is ignored. */
 export const causeLink = (...names) => el("a", { href: "#/pending/" + names.map(encodeURIComponent).join("/"), text: "cause and remedies" });
@@ -131,20 +154,11 @@ export function rejectedBefore({ gated_by: gate, pre_filter: filter }) {
 }
 
 /** The number of nodes that each filter plugin leaves, in the order of the plugins; one bar for each. */
-export function funnel(explanation) {
-  const verdicts = explanation.verdicts ?? [];
-  const lost = new Map();
-  for (const verdict of verdicts) if (verdict.plugin) lost.set(verdict.plugin, (lost.get(verdict.plugin) ?? 0) + 1);
-  const all = verdicts.length;
-  const order = [...new Set([...(explanation.filters ?? []), ...lost.keys()])].filter((plugin) => lost.has(plugin));
-  let left = all;
-  const rows = [el("li", {}, el("span", { text: "all nodes" }), el("span", { class: "n", text: number(all) }), bar(all, all, 0))];
-  for (const plugin of order) {
-    const gone = lost.get(plugin);
-    left -= gone;
-    rows.push(el("li", {}, el("span", { text: plugin }), el("span", { class: "n", text: "-" + number(gone) + ", " + number(left) + " left" }), bar(all, left, gone)));
-  }
-  return el("ol", { class: "funnel" }, rows);
+export function funnel({ search, funnel: steps }) {
+  const all = search.nodes;
+  const row = (name, text, left, gone) => el("li", {}, el("span", { text: name }), el("span", { class: "n", text }), bar(all, left, gone));
+  return el("ol", { class: "funnel" }, row("all nodes", number(all), all, 0),
+    steps.map((step) => row(step.plugin, "-" + number(step.rejected) + ", " + number(step.left) + " left", step.left, step.rejected)));
 }
 
 function bar(all, left, lost) {

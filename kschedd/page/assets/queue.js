@@ -1,6 +1,6 @@
 // The queue by place, the pods that wait at Permit, and the moves of one pod with the events that caused them.
 
-import { call, duration, el, failure, number, podLink } from "./client.js";
+import { available, call, duration, el, failure, frozen, number, podLink } from "./client.js";
 
 export const TITLE = "Queue";
 const PLACES = [
@@ -18,7 +18,7 @@ const SHOWN = 100;
 export function open(root) {
   const lanes = el("div", { class: "lanes" });
   const way = el("section", { "aria-live": "polite" }, el("p", { class: "dim", text: "Choose \"moves\" to see the moves of a pod through the queue." }));
-  root.append(el("h1", { text: "Queue" }), lanes, way);
+  root.append(el("h1", { text: "Queue" }), lanes, frozen ? "" : way);
   return {
     refresh: async () => {
       const [{ counts }, waiting] = await Promise.all([call("queue.list", { limit: 0 }), call("waiting.list")]);
@@ -46,7 +46,7 @@ function lane(title, meaning, count, pods, way) {
     el("p", { class: "dim", text: "These pods " + meaning + "." }),
     el("ul", { tabindex: 0, "aria-label": title }, pods.map(([key, text]) => el("li", {},
       podLink(key), " ", el("span", { class: "dim", text }), " ",
-      el("button", { type: "button", text: "moves", "aria-label": "moves of " + key, onclick: () => show(way, key) })))),
+      !available("queue.pod", { pod: key }) ? "" : el("button", { type: "button", text: "moves", "aria-label": "moves of " + key, onclick: () => show(way, key) })))),
     count > pods.length ? el("p", { class: "dim", text: "and " + number(count - pods.length) + " more" }) : null);
 }
 

@@ -1,13 +1,14 @@
 // The frame of the page: views by the address's fragment, the status line, the controls, and the refresh of the open view.
 
-import { CallError, call, el, failure, number, plural } from "./client.js";
+import { CallError, available, call, el, failure, frozen, number, plural } from "./client.js";
 import * as decision from "./decision.js";
 import * as nodes from "./nodes.js";
 import * as pending from "./pending.js";
 import * as queue from "./queue.js";
+import * as summary from "./summary.js";
 import * as whatIf from "./what-if.js";
 
-const VIEWS = { pending, nodes, decision, queue, "what-if": whatIf };
+const VIEWS = { ...(frozen ? { summary } : {}), pending, nodes, decision, queue, "what-if": whatIf };
 const POLL_MS = 2000;
 const SHARE = 100; // the page waits this many times as long as the last refresh took
 const main = document.getElementById("main");
@@ -21,7 +22,11 @@ let stale = false;
 
 function route() {
   const [name, ...args] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
-  const known = VIEWS[name] ? name : "pending";
+  const known = Object.hasOwn(VIEWS, name) ? name : frozen ? "summary" : "pending";
+  if (known === "summary" && open?.name === known) { // the fragment names a part of the summary
+    summary.find(name);
+    return;
+  }
   for (const link of document.querySelectorAll("#views a")) {
     if (link.getAttribute("href") === "#/" + known) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -29,7 +34,7 @@ function route() {
   const root = el("div");
   main.replaceChildren(root);
   open?.close?.();
-  open = { name: known, ...VIEWS[known].open(root, args) };
+  open = { name: known, ...VIEWS[known].open(root, known === name ? args : [name]) };
   document.title = VIEWS[known].TITLE + " · kschedd";
   refresh();
 }
@@ -150,7 +155,7 @@ async function controls(status) {
 
 addEventListener("hashchange", () => {
   route();
-  main.focus();
+  if (location.hash.startsWith("#/")) main.focus();
 });
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault(); // the fragment names the view
@@ -161,7 +166,10 @@ outdated.querySelector("button").addEventListener("click", () => {
   refresh();
 });
 addEventListener("pagehide", () => open?.leave?.());
-document.addEventListener("visibilitychange", poll);
+if (frozen && !available("fork.list")) document.querySelector("#views a[href='#/what-if']").parentElement.remove();
 route();
-poll();
-setInterval(poll, POLL_MS);
+if (!frozen) {
+  document.addEventListener("visibilitychange", poll);
+  poll();
+  setInterval(poll, POLL_MS);
+}

@@ -1,6 +1,6 @@
 // Forks side by side: a change is made in a fork only, and its effects are shown as moves, evictions and usage.
 
-import { call, el, failure, number, plural, table } from "./client.js";
+import { call, el, failure, frozen, number, plural, table } from "./client.js";
 
 export const TITLE = "What if";
 const MOST = 100;
@@ -26,7 +26,8 @@ export function open(root) {
     await refresh();
   };
   const node = el("input", { size: 20, "aria-label": "node to remove", placeholder: "node" });
-  root.append(
+  if (frozen) root.append(el("h1", { text: "What if" }), cards);
+  else root.append(
     el("h1", { text: "What if" }),
     el("p", { class: "dim", text: "Each change is made in a copy of the cluster. The cluster does not change. A copy exists until it is discarded." }),
     el("section", {},
@@ -56,7 +57,7 @@ async function applied(fork, manifests) {
 
 async function card(fork, refresh) {
   const made = el("section", { class: "card" }, el("h2", { text: fork.name }));
-  made.append(el("p", { class: "dim", text: "by " + (fork.user || "an unknown user") + ", " + plural(fork.writes, "write") + ", " + plural(fork.pending, "pending pod") }));
+  made.append(el("p", { class: "dim", text: (frozen ? "" : "by " + (fork.user || "an unknown user") + ", ") + plural(fork.writes, "write") + ", " + plural(fork.pending, "pending pod") }));
   try {
     const found = await call("fork.diff", { fork: fork.name });
     const counts = new Map();
@@ -75,7 +76,7 @@ async function card(fork, refresh) {
   } catch (fault) {
     made.append(failure(fault));
   }
-  made.append(el("button", {
+  if (!frozen) made.append(el("button", {
     type: "button",
     text: "Discard",
     "aria-label": "discard " + fork.name,
