@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import Final
 
 import attrs
@@ -82,7 +83,7 @@ def _section(command: _Command) -> Iterator[str]:
         yield "\n| argument | meaning |\n|---|---|"
         for flag in rows:
             names = ", ".join(f"`{name}`" for name in flag.names)
-            value = f"`{_cell(flag.metavar)}`" if flag.metavar else ""
+            value = _code(flag.metavar) if flag.metavar else ""
             yield f"| {' '.join(part for part in (names, value) if part)} | {_cell(_text(flag.help))} |"
     if command.examples:
         yield "\n```sh"
@@ -94,6 +95,11 @@ def _text(text: str) -> str:
     """Escape the characters that Markdown would read as HTML or as emphasis, outside of code."""
     parts = re.split(r"(`[^`]*`)", text.strip())
     return "".join(part if part.startswith("`") else re.sub(r"([<>*_\[\]])", r"\\\1", part) for part in parts)
+
+
+def _code(text: str) -> str:
+    """Return code for a table: a bar within backticks is escaped differently on GitHub and on the site."""
+    return f"<code>{escape(text).replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 
 def _cell(text: str) -> str:
