@@ -95,11 +95,8 @@ class DomainCounter:
             else:
                 for domains in self._domains.values():
                     domains.add(row, amount)
-        if self._column is not None:
-            if row < len(self._column):
-                self._column[row] += amount
-            else:
-                self._column = None
+        if self._column is not None and row < len(self._column):  # otherwise `rows` replaces the column
+            self._column[row] += amount
 
     def rows(self) -> Ints:
         """Return the amounts as a column."""

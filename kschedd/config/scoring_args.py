@@ -60,8 +60,11 @@ _PLAIN: Final = ("cpu", "memory", "ephemeral-storage")
 CPU_AND_MEMORY: Final = (ResourceWeight("cpu"), ResourceWeight("memory"))
 
 
-def weights(bounds: tuple[int, int], *, unique: bool = False) -> ReadValue:
-    """Return a reader of `resources`: an empty list means cpu and memory; a weight of 0, or none, means 1."""
+def weights(most: int, *, unique: bool = False) -> ReadValue:
+    """Return a reader of `resources`: an empty list means cpu and memory.
+
+    A weight is at most `most`; a weight of 0, or none, means 1.
+    """
 
     def read(place: ConfigValue, context: ArgsContext) -> tuple[ResourceWeight, ...]:
         found: dict[str, ResourceWeight] = {}
@@ -71,7 +74,7 @@ def weights(bounds: tuple[int, int], *, unique: bool = False) -> ReadValue:
             if inner is None:
                 continue
             name = inner.needed_text("name")
-            weight = inner.maybe_integer("weight", (0, bounds[1])) or 1
+            weight = inner.maybe_integer("weight", (0, most)) or 1
             if name is None:
                 continue
             if unique and name in found:

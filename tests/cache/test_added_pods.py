@@ -56,7 +56,9 @@ def test_pods_are_counted_as_one_by_one_whatever_was_there_before(
         added.put(whole, row, last[row])
     together, one_by_one, before = (whole.copy_rows(of_copy) for _ in range(3))
     rows = np.array(chosen, dtype=np.int64)
+    stamp = together.versions.now
     added.count(together, rows, together.rows_of_whole[rows], 1)
+    assert {row for row in range(ROWS) if together.versions.row_pods_at[row] > stamp} == set(chosen)
     for row in chosen:
         for each in last.get(of_copy[row], ()):
             one_by_one.add_pod(row, each)

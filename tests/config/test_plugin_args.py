@@ -15,6 +15,8 @@ from kschedd.plugins.nodeaffinity_args import NodeAffinityArgs
 from kschedd.plugins.resources.noderesources_args import (
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    RequestedToCapacityRatioArgs,
+    RequestedToCapacityRatioPriorityArgs,
     ScoringStrategy,
 )
 from kschedd.plugins.topology.interpodaffinity import InterPodAffinityArgs
@@ -123,6 +125,23 @@ def test_read(plugin: str, args: Any, read: Any) -> None:
     assert args_of(plugin, args) == read
 
 
+@pytest.mark.parametrize(
+    ("plugin", "args_type", "highest"),
+    [
+        ("RequestedToCapacityRatio", RequestedToCapacityRatioArgs, 10),
+        ("RequestedToCapacityRatioPriority", RequestedToCapacityRatioPriorityArgs, 100),
+    ],
+)
+def test_older_plugins_that_score_by_a_shape(plugin: str, args_type: Any, highest: int) -> None:
+    points = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": highest}]
+    resources = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 100}]
+    assert args_of(plugin, {"shape": points, "resources": resources}) == args_type(
+        (ShapePoint(0, 0), ShapePoint(100, highest)), (ResourceWeight("cpu", 1), ResourceWeight("memory", 100))
+    )
+    spreading = (ShapePoint(0, 10), ShapePoint(100, 0))
+    assert args_type() == args_type(spreading, (ResourceWeight("cpu", 1), ResourceWeight("memory", 1)))
+
+
 def test_system_means_the_two_built_in_constraints_and_list_those_given() -> None:
     assert PodTopologySpreadArgs().constraints == SYSTEM_CONSTRAINTS
     assert [(one.max_skew, one.topology_key, one.when_unsatisfiable) for one in SYSTEM_CONSTRAINTS] == [
@@ -184,6 +203,37 @@ EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]
         ("NodeResourcesFit", {"scoringStrategy": {}}, "scoringStrategy.type: required, but missing"),
         ("NodeResourcesFit", {"ignoredResourceGroups": ["a.b/c"]}, "ignoredResourceGroups[0]: the name of"),
         ("NodeResourcesFit", {"ignoredResources": ["-a"]}, "ignoredResources[0]: name part must consist of"),
+        ("NodeResourcesFit", {"ignoredResourceGroups": ["-a"]}, "ignoredResourceGroups[0]: name part must consist of"),
+        ("NodeResourcesFit", {"ignoredResourceGroups": [5]}, "ignoredResourceGroups[0]: must be text, not a whole"),
+        (
+            "NodeResourcesFit",
+            {"scoringStrategy": {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {}}},
+            "scoringStrategy.requestedToCapacityRatio.shape: needs at least one point",
+        ),
+        (
+            "NodeResourcesFit",
+            {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 101}]}},
+            "scoringStrategy.resources[0].weight: out of range",
+        ),
+        *(
+            (plugin, {"resources": [{"name": "cpu", "weight": 101}]}, "resources[0].weight: out of range")
+            for plugin in ("NodeResourcesLeastAllocated", "NodeResourcesMostAllocated")
+        ),
+        *(
+            (plugin, args, refusal)
+            for plugin, most in (("RequestedToCapacityRatio", 10), ("RequestedToCapacityRatioPriority", 100))
+            for args, refusal in (
+                ({}, "shape: required, but missing"),
+                ({"shape": [{"utilization": 0, "score": most + 1}]}, "shape[0].score: out of range"),
+                (
+                    {
+                        "shape": [{"utilization": 0, "score": most}],
+                        "resources": [{"name": "cpu", "weight": 101}],
+                    },
+                    "resources[0].weight: out of range",
+                ),
+            )
+        ),
         ("NodeResourcesFit", ratio(), "scoringStrategy.requestedToCapacityRatio.shape: needs at least one"),
         (
             "NodeResourcesFit",

@@ -229,6 +229,33 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
     "plugins/older/noderesourcesmostallocated": {
         ('depends_on: ClassVar = frozenset({"node", "requested"})', "'\"node\",' becomes ''"): _NODE,
     },
+    "cache/added_pods": {
+        (
+            "specs = [pod.signature.spec for pod in pods if pod.signature.spec.host_ports]",
+            "'pod.signature.spec.host_ports' becomes 'True'",
+        ): _SPEED,
+        ("del self._requested[name]", "'del self._requested[name]' becomes 'pass'"): _SPEED,
+    },
+    "scheduling/attempt/node_search": {
+        ("elif others and state.skip_filter:", "'others and state.skip_filter' becomes '(others)'"): _SPEED,
+    },
+    "queue/unschedulable": {
+        (
+            "if self.flushes_gated and unmoved is not None and unmoved[0] < time:",
+            "'unmoved[0] < time' becomes '(unmoved[0] <= time)'",
+        ): "Pods of exactly this time are not older and are not listed.",
+    },
+    "plugins/older/requestedtocapacityratio": {
+        ('depends_on: ClassVar = frozenset({"node", "requested"})', "'\"node\",' becomes ''"): _NODE,
+    },
+    "plugins/older/requestedtocapacityratiopriority": {
+        ('depends_on: ClassVar = frozenset({"node", "requested"})', "'\"node\",' becomes ''"): _NODE,
+    },
+    "cache/domain_counter": {
+        ("_stamp: int = 0", "'0' becomes '1'"): _UNUSED,
+        ("_having_least: int = 0", "'0' becomes '1'"): _UNUSED,
+        ("_DENSE = 16", "'16' becomes '17'"): _SPEED,
+    },
 }
 
 

@@ -29,7 +29,12 @@ _SHORTEST_S: Final = 8.0
 #: The test files of modules whose tests are not, or not only, in the file of the module's name.
 TESTED_BY: Final = {
     "cache/counts": "cache/test_counts cache/test_scheduler_cache",
+    "cache/forked_counts": "cache/test_scheduler_cache explain/test_fork causes/test_neighbors",
+    "cache/recently_used": "scheduling/test_recently_used",
+    "cache/scoring_columns": "plugins/test_noderesources",
     "cache/table": "cache/test_table cache/test_scheduler_cache",
+    "cache/table_without_pods": "scheduling/test_nominated_node plugins/test_podtopologyspread",
+    "cache/term_index": "cache/test_counts",
     "controllers/nodes/node_health": "controllers/test_node_health controllers/test_nodelifecycle",
     "framework/cycle_state": "scheduling/test_scheduler",
     "framework/dry_run": "scheduling/test_candidates scheduling/test_preemption",
@@ -73,7 +78,7 @@ TESTED_BY: Final = {
     "plugins/older/requestedtocapacityratio": "plugins/test_older_plugins testing/test_rules",
     "plugins/older/requestedtocapacityratiopriority": "plugins/test_older_plugins testing/test_rules",
     "plugins/older/selectorspread": "plugins/test_older_plugins",
-    "plugins/resources/noderesources_args": "config/test_plugin_args plugins/test_older_plugins",
+    "plugins/resources/noderesources_args": "config/test_plugin_args config/test_convert plugins/test_older_plugins",
     "plugins/resources/noderesources_older": "plugins/test_older_plugins plugins/test_noderesources_of_1_18",
     "plugins/resources/noderesourcesfit": "plugins/test_noderesources plugins/test_registered_events",
     "plugins/topology/interpodaffinity": "plugins/test_interpodaffinity plugins/test_registered_events",
@@ -165,6 +170,7 @@ TESTED_BY: Final = {
         "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping scheduling/test_pod_groups_of_1_37 "
         "scheduling/test_metrics"
     ),
+    "scheduling/inputs": "scheduling/test_driver scheduling/test_runs",
     "scheduling/loop": "scheduling/test_loop scheduling/test_loop_effects",
     "scheduling/machine": (
         "scheduling/test_machine scheduling/test_scheduler scheduling/test_driver "

@@ -317,6 +317,37 @@ def test_images_count_by_size_and_by_how_many_nodes_have_them() -> None:
     assert scores.tolist() == [100 * (500 - 23) // (1000 - 23), 0]
 
 
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("size", "containers", "score"),
+    [
+        pytest.param(23 * MIB, 1, 0, id="23-MiB-and-less-do-not-count"),
+        pytest.param(23 * MIB + 10 * MIB, 1, 1, id="from-23-MiB-on-the-size-counts"),
+        pytest.param(1000 * MIB - 1, 1, 99, id="less-than-1000-MiB"),
+        pytest.param(1000 * MIB, 1, 100, id="1000-MiB"),
+        pytest.param(1000 * MIB, 2, 49, id="1000-MiB-for-each-container"),
+        pytest.param(9000 * MIB, 2, 100, id="more-does-not-count"),
+    ],
+)
+def test_the_score_of_an_image_grows_from_23_mib_to_1000_mib_for_each_container(
+    size: int, containers: int, score: int
+) -> None:
+    cluster = cluster_of(node("n", status={"images": [{"names": ["a:1"], "sizeBytes": size}]}))
+    incoming = pod(containers=[{"name": image, "image": f"{image}:1"} for image in "ab"[:containers]])
+    plugin = ImageLocality.from_args(None, Handle(cluster))
+    assert plugin.score_rows(CycleState(), incoming, cluster.table, cluster.table.order).tolist() == [score]
+
+
+def test_scores_of_images_are_computed_again_when_the_images_of_a_node_change() -> None:
+    cluster = cluster_of(node("n"))
+    plugin = ImageLocality.from_args(None, Handle(cluster))
+    before = plugin.cache_key(cluster)
+    cluster.put(node("n", status={"images": [{"names": ["a:1"], "sizeBytes": MIB}]}))
+    assert plugin.cache_key(cluster) != before
+
+
 def test_an_image_has_the_size_that_is_told_first_which_may_be_none() -> None:
     first = {"images": [{"names": ["a:1"], "sizeBytes": 0}, {"names": ["b:1"]}]}
     second = {"images": [{"names": ["a:1"], "sizeBytes": 10**9}, {"names": ["b:1"], "sizeBytes": 10**9}]}

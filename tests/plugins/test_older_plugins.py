@@ -278,6 +278,12 @@ def test_selector_spread_counts_zones_twice_as_much_as_nodes() -> None:
     assert final == [0, 33, int(50 / 3 + 2 / 3 * 50), 100]
 
 
+def test_selector_spread_avoids_the_only_node_and_zone_with_a_pod() -> None:
+    assert scored("SelectorSpread", None, zoned("a1"), a_pod(labels=X)) == ([1, 0, 0, 0], [0, 33, 100, 100])
+    one_zone = cluster_of(SERVICE, node("a", {ZONE: "a"}), node("c"), raw_pod("p", "a", labels=X))
+    assert scored("SelectorSpread", None, one_zone, a_pod(labels=X)) == ([1, 0], [0, 100])
+
+
 def test_selector_spread_leaves_alone_who_has_no_service_or_constraints_of_its_own() -> None:
     cluster = zoned("a1", "b1")
     assert scored("SelectorSpread", None, cluster, a_pod()) == ([0, 0, 0, 0], [100, 100, 100, 100])
@@ -345,6 +351,9 @@ def test_service_affinity_spreads_over_the_values_of_a_label() -> None:
     raw, final = scored("ServiceAffinity", args, zoned("a1", "a2", "a2", "b1"), a_pod(labels=X))
     assert raw == [1, 2, 1, 0]
     assert final == [25, 25, 75, 0]  # a node without the label scores 0
+    assert scored("ServiceAffinity", args, zoned("a1"), a_pod(labels=X)) == ([1, 0, 0, 0], [0, 0, 100, 0])
+    of_no_node = ServiceAffinityArgs((), ("example.com/rack",))
+    assert scored("ServiceAffinity", of_no_node, zoned("a1"), a_pod(labels=X)) == ([1, 0, 0, 0], [0, 0, 0, 0])
 
 
 # -- limits of in-tree volumes -----------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from kschedd.queue.operations import (
     TakeNominated,
 )
 from kschedd.queue.scheduling_queue import QueueSettings, SchedulingQueue
-from kschedd.store.objects.log import ADDED, WatchEvent
+from kschedd.store.objects.log import ADDED, DELETED, WatchEvent
 from tests.queue.conftest import Make
 
 FIT, WAIT = frozenset({"Fit"}), frozenset({"Wait"})
@@ -99,11 +99,25 @@ def test_a_preemptor_is_evicting_only_while_it_is_requeued(make: Make) -> None:
     entry = popped(on, make.pod())
     for evicting in ({"evicting": True}, {}):
         on.step(AttemptFailed(entry, entry.pod, frozenset(), frozenset(), **evicting), 0)
+        assert not on.evicting("uid-p")
         on.step(MoveToActive([entry.pod]), 0)
         assert on.step(Pop(), 0) is entry
     assert asked[1] == (True, False)
     assert (True, False) not in asked[2:]
+
+
+def test_a_preemptor_is_evicting_until_the_deletion_of_its_victims(make: Make) -> None:
+    on, victim = operations(), make.pod("v")
+    fail(on, popped(on, make.pod()), victims=frozenset({"uid-v"}))
+    assert on.evicting("uid-p")
+    on.step(EventsObserved([WatchEvent(DELETED, victim, victim, 1)], frozenset(), frozenset()), 2)
     assert not on.evicting("uid-p")
+
+
+def test_a_group_is_evicting_until_the_deletion_of_its_victims(make: Make) -> None:
+    on = operations(QueueSettings(groups_queued=True))
+    on.step(GroupAttempted("d/g", Code.UNSCHEDULABLE, "uid-g", frozenset({"uid-v"})), 2)
+    assert on.evicting("uid-g")
 
 
 def test_a_group_is_evicting_only_while_it_is_requeued(make: Make) -> None:

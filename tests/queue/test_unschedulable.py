@@ -166,6 +166,20 @@ def test_a_hint_that_speaks_for_a_shape_is_asked_once() -> None:
     assert len(requests) == 2
 
 
+def test_only_the_pods_that_a_hint_names_are_moved_in_the_order_in_which_they_came() -> None:
+    named: list[str] = []
+    registered = on(R.NODE, A.ADD, lambda pod, old, new: QUEUE, concerns=lambda signature, old, new: named)
+    index = UnschedulablePods(HintTable({"default-scheduler": {"Fit": [registered]}}))
+    every = [waiting(number, "red", "default-scheduler", 0) for number in range(20)]
+    for entry in every:
+        entry.unschedulable_plugins = frozenset({"Fit"})
+        index.add(entry)
+    for names in (["d/p3"], ["d/gone"], *([f"d/p{number + 10}", f"d/p{number}"] for number in range(10))):
+        named[:] = names
+        moved = [entry.key for entry, _ in index.decide(EVENTS[0], None, None, None)]
+        assert moved == [entry.key for entry in every if entry.key in names]
+
+
 def test_what_a_hint_says_of_the_events_own_pod_is_not_said_of_others_of_its_shape() -> None:
     index = UnschedulablePods(HintTable({"default-scheduler": {"Fit": [on(R.POD, A.ALL, red, by_signature=True)]}}))
     for number in range(3):

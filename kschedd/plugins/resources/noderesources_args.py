@@ -57,7 +57,7 @@ def _ratio_shape(place: ConfigValue, context: ArgsContext) -> tuple[ShapePoint, 
 @attrs.frozen
 class ScoringStrategy:
     type: StrategyType = arg("LeastAllocated", needed=True)
-    resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights((1, 100)))
+    resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights(100))
     shape: tuple[ShapePoint, ...] = arg((), name="requestedToCapacityRatio", read=_ratio_shape)
     """Points in ascending utilization; never empty for RequestedToCapacityRatio, unused otherwise."""
 
@@ -87,7 +87,7 @@ class NodeResourcesFitArgs:
 
 @attrs.frozen
 class NodeResourcesBalancedAllocationArgs:
-    resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights((1, 1), unique=True))
+    resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights(1, unique=True))
     arithmetic: Literal["deviation", "difference"] = "deviation"
     """`difference` is that between the shares of cpu and memory, as in v1.18; kube-scheduler v1.34 has no such
     argument.
@@ -105,7 +105,7 @@ class NodeResourcesBalancedAllocationArgs:
 class OlderScoringArgs:
     """Arguments of NodeResourcesLeastAllocated and NodeResourcesMostAllocated."""
 
-    resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights((1, 100)))
+    resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights(100))
 
 
 SPREADING: tuple[ShapePoint, ...] = (ShapePoint(0, 10), ShapePoint(100, 0))
@@ -115,7 +115,7 @@ SPREADING: tuple[ShapePoint, ...] = (ShapePoint(0, 10), ShapePoint(100, 0))
 @attrs.frozen
 class RequestedToCapacityRatioArgs:
     shape: tuple[ShapePoint, ...] = arg(SPREADING, read=shape, needed=True)
-    resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights((1, 100)))
+    resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights(100))
 
 
 def _shape_to_100(place: ConfigValue, context: ArgsContext) -> tuple[ShapePoint, ...]:
@@ -128,4 +128,4 @@ def _shape_to_100(place: ConfigValue, context: ArgsContext) -> tuple[ShapePoint,
 @attrs.frozen
 class RequestedToCapacityRatioPriorityArgs:
     shape: tuple[ShapePoint, ...] = arg(SPREADING, read=_shape_to_100, needed=True)
-    resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights((1, 100)))
+    resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights(100))
