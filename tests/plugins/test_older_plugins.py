@@ -28,6 +28,7 @@ from kschedd.plugins.resources.noderesources_args import (
     RequestedToCapacityRatioArgs,
     RequestedToCapacityRatioPriorityArgs,
 )
+from kschedd.plugins.resources.noderesources_older import broken_linear
 
 V1 = "kubescheduler.config.k8s.io/v1"
 ZONE = "topology.kubernetes.io/zone"
@@ -155,13 +156,36 @@ def test_cpu_and_memory_by_default(name: str, scores: list[int]) -> None:
 
 
 def test_a_resource_that_a_node_lacks_counts_as_unused_and_full() -> None:
-    cluster = cluster_of(node("with", allocatable={"example.com/gpu": "4"}), node("without"))
+    gpus = {"example.com/gpu": "4"}
+    cluster = cluster_of(node("with", allocatable=gpus), node("without"), node("without-as-well"))
     args = OlderScoringArgs((ResourceWeight("example.com/gpu"),))
     pod = a_pod(requests={"example.com/gpu": "1"})
-    assert raw_scores("NodeResourcesLeastAllocated", args, cluster, pod) == [75, 0]
-    assert raw_scores("NodeResourcesMostAllocated", args, cluster, pod) == [25, 0]
+    assert raw_scores("NodeResourcesLeastAllocated", args, cluster, pod) == [75, 0, 0]
+    assert raw_scores("NodeResourcesMostAllocated", args, cluster, pod) == [25, 0, 0]
     ratio = RequestedToCapacityRatioArgs(RISING, args.resources)
-    assert raw_scores("RequestedToCapacityRatio", ratio, cluster, pod) == [25, 100]
+    assert raw_scores("RequestedToCapacityRatio", ratio, cluster, pod) == [25, 100, 100]
+
+
+def test_a_resource_of_which_a_node_has_less_than_requested_scores_0() -> None:
+    cluster = cluster_of(node("small", allocatable={"cpu": "50m"}))
+    args = OlderScoringArgs((ResourceWeight("cpu"),))
+    assert raw_scores("NodeResourcesLeastAllocated", args, cluster, a_pod(requests={"cpu": "100m"})) == [0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "scores"),
+    [
+        pytest.param([(10, 1), (90, 9)], {0: 1, 10: 1, 15: 1, 50: 5, 90: 9, 95: 9, 100: 9}, id="rising"),
+        pytest.param([(0, 2), (40, 10), (100, 0)], {0: 2, 20: 6, 40: 10, 70: 5, 71: 5, 100: 0}, id="and-falling"),
+        pytest.param([(0, 2), (40, 2), (100, 2)], {0: 2, 20: 2, 40: 2, 70: 2, 100: 2}, id="constant"),
+    ],
+)
+def test_scores_between_two_points_of_a_shape_lie_on_a_line(
+    shape: list[tuple[int, int]], scores: dict[int, int]
+) -> None:
+    curve = broken_linear([ShapePoint(*point) for point in shape], 1)
+    assert len(curve) == 101
+    assert {percent: int(curve[percent]) for percent in scores} == scores
 
 
 # -- labels, annotations -----------------------------------------------------------------------------------------------
