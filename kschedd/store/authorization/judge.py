@@ -60,33 +60,43 @@ class GrantIndex:
     """The grants by namespace and subject."""
 
     def __init__(self, bindings: Iterable[Raw]) -> None:
-        self._grants: dict[_Key, dict[str, Grant]] = {}
+        # (namespace, kind of subject) -> name of subject -> name of binding -> grant
+        self._grants: dict[tuple[str, str], dict[str, dict[str, Grant]]] = {}
         for binding in bindings:
             self.add(binding)
 
     def add(self, binding: Raw) -> None:
-        for key, grant in _grants_of(binding):
-            self._grants.setdefault(key, {}).setdefault(grant.binding, grant)
+        for kind, name, grant in _grants_of(binding):
+            subjects = self._grants.setdefault((grant.namespace, kind), {})
+            subjects.setdefault(name, {}).setdefault(grant.binding, grant)
 
     def remove(self, binding: Raw) -> None:
-        for key, grant in _grants_of(binding):
-            if (known := self._grants.get(key)) is not None:
+        for kind, name, grant in _grants_of(binding):
+            subjects = self._grants.get((grant.namespace, kind), {})
+            if (known := subjects.get(name)) is not None:
                 known.pop(grant.binding, None)
                 if not known:
-                    del self._grants[key]
+                    del subjects[name]
 
     def of(self, user: User, namespace: str) -> list[Grant]:
-        """Return the grants of a user in a namespace ("": in the whole cluster), by the names of the bindings."""
+        """Return the grants of a user in a namespace ("": in the whole cluster), by the names of the bindings.
+
+        Only groups with grants are examined one by one, because a review may name many thousands of groups.
+        """
+        groups = self._grants.get((namespace, "Group"), {})
+        subjects = [self._grants.get((namespace, "User"), {}).get(user.name, {})]
+        subjects += [groups[name] for name in groups.keys() & frozenset(user.groups)]
         found: dict[str, Grant] = {}
-        for kind, name in (("User", user.name), *(("Group", group) for group in user.groups)):
-            for binding, grant in self._grants.get((namespace, kind, name), {}).items():
+        for grants in subjects:
+            for binding, grant in grants.items():
                 known = found.get(binding)
                 if known is None or grant.place < known.place:
                     found[binding] = grant
         return [found[name] for name in sorted(found)]
 
 
-def _grants_of(binding: Raw) -> Iterator[tuple[_Key, Grant]]:
+def _grants_of(binding: Raw) -> Iterator[tuple[str, str, Grant]]:
+    """Yield the grants with kind and name of their subject."""
     meta, role = binding["metadata"], binding.get("roleRef") or {}
     namespace = meta.get("namespace") or ""
     for place, subject in enumerate(binding.get("subjects") or ()):
@@ -99,7 +109,7 @@ def _grants_of(binding: Raw) -> Iterator[tuple[_Key, Grant]]:
             kind, shown = "User", f'{kind} "{name}/{of_account}"'
             name = f"{SERVICE_ACCOUNT}{of_account}:{name}"
         grant = Grant(namespace, meta["name"], place, role.get("kind") or "", role.get("name") or "", shown)
-        yield (namespace, kind, name), grant
+        yield kind, name, grant
 
 
 @attrs.frozen(eq=False)
