@@ -159,18 +159,28 @@ class CauseMethods(Methods):
         ),
         reads=True,
         doc="The pending pods, and pods that controllers cannot create, grouped by cause; the largest group first. A "
-        "remedy was tried on a fork, as in causes.explain.",
+        "pod that spec.nodeName put on a node without its claims is pending. A remedy was tried on a fork, as in "
+        "causes.explain.",
         answer=list[PendingGroup],
     )
     async def pending(self, call: Call) -> Any:
         namespace, most, program = call["namespace"], call["remedies"], self._program(call)
+        preempted = await self._cluster.log.query(lambda log: _preempted(log, namespace or ""))
 
         def grouped(engine: Engine, given_up: GivenUp) -> list[PendingGroup]:
             def remedy_of(obj: Object) -> RemedyAnswer | None:
-                found = diagnosis(engine, obj, self._methods, program=program, most=1, check=given_up.check)
+                found = diagnosis(
+                    engine,
+                    obj,
+                    self._methods,
+                    preempted=[each for each in preempted if each.pod.startswith(f"{obj.namespace}/")],
+                    program=program,
+                    most=1,
+                    check=given_up.check,
+                )
                 return next(iter(found.remedies), None)
 
-            return pending_groups(engine, namespace, given_up.check, remedy_of, most)
+            return pending_groups(engine, namespace, given_up.check, remedy_of, most, preempted)
 
         return await self._examined(call, grouped, forking=most > 0)
 
@@ -207,6 +217,6 @@ class CauseMethods(Methods):
 
 
 def _preempted(log: Log, namespace: str) -> list[PodPreempted]:
-    """Return the preempted pods of the namespace that the log contains."""
-    begin = f"{namespace}/"
+    """Return the preempted pods of the namespace ("": of all namespaces) that the log contains."""
+    begin = f"{namespace}/" if namespace else ""
     return [entry for entry in log if isinstance(entry, PodPreempted) and entry.pod.startswith(begin)]

@@ -1,4 +1,7 @@
-"""Pending pods by cause: one pod of each workload is examined, and each group contains all pods with one cause."""
+"""Pending pods by cause: one pod of each workload is examined, and each group contains all pods with one cause.
+
+Pods that spec.nodeName put on a node without their claims are pending as well: they never start.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +15,8 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import DiagnosisAnswer, ObjectNamed, PendingGroup, RemedyAnswer
 from kschedd.causes.case import case_of
+from kschedd.causes.claimed.devices import unscheduled_devices
+from kschedd.causes.claimed.storage import unscheduled_claims
 from kschedd.causes.diagnosis import causes, diagnosis
 from kschedd.causes.findings import FoundCause, named
 from kschedd.causes.workload import ExaminedWorkload, workload_of
@@ -19,7 +24,9 @@ from kschedd.clusters.virtual import MethodsOf
 from kschedd.dumps.dumped_condition import dumped_refusal
 from kschedd.printing.reports import causes as reports
 from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.scheduling.records import PodPreempted
 from kschedd.simulation.engine import Engine
+from kschedd.storage.claims import claims_named
 
 _NUMBER: Final = re.compile(r"\d+")
 _CREATORS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job")
@@ -42,15 +49,16 @@ def pending_groups(
     check: Callable[[], None],
     remedy_of: Callable[[Object], RemedyAnswer | None] = lambda obj: None,
     most: int = 0,
+    preempted: Sequence[PodPreempted] = (),
 ) -> list[PendingGroup]:
     """Return the groups of pending pods in this namespace (None: all), and of pods that controllers cannot create.
 
     The largest group is first. `remedy_of` searches for a remedy for a workload. `remedy_of` is called for the smallest
     workload of each of the first `most` groups, unless this workload has more than MOST_PODS pods, whose rollout takes
-    long even on a fork.
+    long even on a fork. `preempted` contains the known preempted pods.
     """
     answers, left = [], most
-    for group in _groups(engine, namespace, check):
+    for group in _groups(engine, namespace, check, preempted):
         group.objects.sort(key=_wanted)
         searched = left > 0 and not group.cause.passing
         left -= searched
@@ -63,7 +71,9 @@ def _wanted(obj: Object) -> int:
     return ExaminedWorkload(obj, ()).wanted
 
 
-def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) -> list[_Group]:
+def _groups(
+    engine: Engine, namespace: str | None, check: Callable[[], None], preempted: Sequence[PodPreempted] = ()
+) -> list[_Group]:
     groups: dict[tuple[str, str], _Group] = {}
     by_owner: dict[str | tuple[str, int], _Group] = {}  # by controller; pods without a controller by spec
     by_workload: dict[str, _Group] = {}
@@ -71,7 +81,7 @@ def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) ->
 
     def examined(workload: ExaminedWorkload) -> _Group:
         check()
-        cause = _cause(engine, workload)
+        cause = _cause(engine, workload, preempted)
         group = groups.setdefault((cause.code, cause.message), _Group(cause, []))
         group.objects.append(workload.obj)
         group.certain &= cause.certain
@@ -79,7 +89,9 @@ def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) ->
         return group
 
     for pod in engine.store.list("Pod", namespace):
-        if not isinstance(pod, Pod) or pod.node_name or pod.deleting or pod.finished:
+        if not isinstance(pod, Pod) or pod.deleting or pod.finished:
+            continue
+        if pod.node_name and not _lacks_claims(engine, pod):
             continue
         owner = pod.owner
         near = (pod.namespace, id(pod.signature.spec)) if owner is None else owner.uid
@@ -118,10 +130,22 @@ def short_workloads(engine: Engine, namespace: str | None) -> Iterator[ExaminedW
                     yield workload
 
 
-def _cause(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
+def _lacks_claims(engine: Engine, pod: Pod) -> bool:
+    """Return whether spec.nodeName put the pod on its node, so that the scheduler did not allocate its claims."""
+    spec = pod.pod_spec
+    if pod.phase not in ("", "Pending") or not (spec.resource_claims or claims_named(pod)):
+        return False
+    alone = ExaminedWorkload(pod, (pod,))
+    return (unscheduled_claims(engine.store, alone) or unscheduled_devices(engine.store, alone)) is not None
+
+
+def _cause(engine: Engine, workload: ExaminedWorkload, preempted: Sequence[PodPreempted]) -> FoundCause:
     pod = next(iter(workload.pending), None)
-    known = pod is not None and pod.scheduler_name in engine.machine.schedulers
-    return next(causes(engine, workload, pod, case_of(engine, workload, pod) if pod is not None and known else None))
+    case = None
+    if pod is not None and pod.scheduler_name in engine.machine.schedulers:
+        namespace = workload.obj.namespace
+        case = case_of(engine, workload, pod, [each for each in preempted if each.pod.startswith(f"{namespace}/")])
+    return next(causes(engine, workload, pod, case))
 
 
 def _message(pod: Pod) -> str:

@@ -34,7 +34,6 @@ from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
 from kschedd.rpc.client_common import request_bytes, wire_params
 from kschedd.rpc.encoding import encode_response
-from kschedd.rpc.errors import wire_error
 from kschedd.rpc.message_checks import FROM_DAEMON
 from kschedd.rpc.protocol import Connection, RpcResponse
 from kschedd.rpc.sessions.built_in import method_table
@@ -49,6 +48,7 @@ from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
 from kschedd.service.table import Call, Large, Method, StreamProducer, find_method
 from kschedd.service.turns import Uninterrupted
+from kschedd.service.wire_errors import wire_error
 from kschedd.service.workers import AtOnce
 from kschedd.simulation.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.store.cluster_api import Bell, ClusterReader, ClusterWriter

@@ -36,12 +36,12 @@ from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
 from kschedd.page.files import assets
-from kschedd.rpc.errors import only_of_group, outcome_of, wire_error
 from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
 from kschedd.service.performing import Authorize, MethodCalls
 from kschedd.service.table import Call, Large, Method, StreamProducer, find_method
 from kschedd.service.turns import Turns
+from kschedd.service.wire_errors import only_of_group, outcome_of, wire_error
 from kschedd.service.workers import FairShares, Workers
 from kschedd.threads import in_thread
 from kschedd.web.logins import Logins

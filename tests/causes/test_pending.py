@@ -113,3 +113,34 @@ def test_the_smallest_workload_of_a_group_gets_a_remedy_and_none_of_very_many_po
     (group,) = pending_groups(cluster.engine, None, lambda: None, lambda obj: requests.append(obj.name), 5)
     assert requests == examined
     assert group.workloads[0].name == "second"
+
+
+def test_a_preempted_workload_has_the_cause_that_explain_gives(tmp_path: Path) -> None:
+    cluster = ScenarioCluster(tmp_path)
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+    low = deployment("low", 1, **pod("x", cpu="2")["spec"])
+    top = deployment("top", 1, **pod("x", cpu="2")["spec"], priorityClassName="high")
+    for raws in ((node("n1", cpu="2"), high, low), (top,)):
+        cluster.do("apply", "\n---\n".join(map(json.dumps, raws)))
+        cluster.do("advance 60s", "")
+    client = cluster.connect()
+    (group,) = client.call("causes.pending")
+    found = client.call("causes.explain", kind="Deployment", name="low", remedies=False)
+    assert (group["code"], group["message"]) == (found["cause"]["code"], found["cause"]["message"])
+    assert group["code"] == "Preempted"
+
+
+def test_a_pod_with_a_node_and_an_unallocated_claim_is_pending(tmp_path: Path) -> None:
+    cluster = ScenarioCluster(tmp_path)
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"}}
+    claim["spec"] = {"devices": {"requests": [request]}}
+    placed = pod("placed", cpu="1")
+    placed["spec"] |= {"nodeName": "n1", "resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
+    cluster.do("apply", "\n---\n".join(map(json.dumps, [node("n1"), claim, placed, pod("running", cpu="1")])))
+    cluster.do("advance 60s", "")
+    client = cluster.connect()
+    (group,) = client.call("causes.pending")
+    assert (group["count"], [each["name"] for each in group["workloads"]]) == (1, ["placed"])
+    found = client.call("causes.explain", kind="Pod", name="placed", remedies=False)
+    assert group["message"] == found["cause"]["message"]

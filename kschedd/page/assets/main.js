@@ -106,7 +106,7 @@ function show(status) {
   const waiting = status.active + status.backoff + status.error_backoff + status.unschedulable + status.gated
     + status.pending_group + status.incomplete_group + status.in_flight;
   const time = status.virtual_time ? "virtual time " + status.virtual_time : status.speed !== 1 ? status.speed + " times real time" : "";
-  const parts = [plural(status.nodes, "node"), plural(status.pods, "placed pod"), number(waiting) + " pending", time];
+  const parts = [plural(status.nodes, "node"), plural(status.pods, "placed pod"), number(waiting) + " in the queue", time];
   document.getElementById("facts").replaceChildren(
     parts.filter(Boolean).join(" · "),
     ...(status.paused ? [" ", el("b", { class: "tag bad", text: "scheduling is stopped" + (status.stopped_at?.why ? ": " + status.stopped_at.why : "") })] : []),

@@ -28,7 +28,6 @@ from kschedd.access.users import Caller
 from kschedd.actors.courtesy import Courtesy
 from kschedd.errors import KscheddError
 from kschedd.rpc.encoding import encode_error, encode_response
-from kschedd.rpc.errors import only_of_group, outcome_of, wire_error
 from kschedd.rpc.message_checks import FROM_CLIENTS, Limits
 from kschedd.rpc.protocol import (
     NO_MSGID,
@@ -49,6 +48,7 @@ from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
 from kschedd.service.performing import Authorize, MethodCalls
 from kschedd.service.table import Call, Large, Method, StreamProducer, find_method
+from kschedd.service.wire_errors import only_of_group, outcome_of, wire_error
 from kschedd.service.workers import FairShares
 
 # number of bytes read in one step; this many bytes of small requests are unpacked in a few milliseconds
