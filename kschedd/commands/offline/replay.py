@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from kschedd.commands.flags.daemon import DEFAULT_HTTP
 from kschedd.commands.flags.scheduler import kube_version_value
 from kschedd.commands.notices import report_error, warn
 from kschedd.errors import KscheddError
@@ -75,6 +76,13 @@ def add_parser(subparsers: Any) -> None:
     live.add_argument("--serve", action="store_true", help="serve the replay on --socket, until Ctrl-C")
     live.add_argument("--socket", metavar="PATH", help="socket of --serve")
     live.add_argument(
+        "--web",
+        nargs="?",
+        const=DEFAULT_HTTP,
+        metavar="ADDRESS:PORT",
+        help=f"also serve the page in the browser (requires --serve; default {DEFAULT_HTTP})",
+    )
+    live.add_argument(
         "-c", "--command", action="append", default=[], metavar="TEXT", help="run this command (requires --attach)"
     )
     live.add_argument(
@@ -104,7 +112,7 @@ def main(options: argparse.Namespace) -> int:
     try:
         if options.config is not None or options.kube_version is not None or options.feature_gates:
             return _under_another(options)
-        return _served(options) if options.attach or options.serve else _replay(options)
+        return _served(options) if options.attach or options.serve or options.web else _replay(options)
     except KscheddError as fault:
         report_error(str(fault))
         return BAD_INPUT
@@ -152,7 +160,11 @@ def _served(options: argparse.Namespace) -> int:
     from kschedd.commands.offline import replay_attach
     from kschedd.startup.options import version
 
-    given = replay_attach.AttachOptions(options.recording, options.until, options.to, options.socket, version())
+    if options.web is not None and not options.serve:
+        raise ReplayUsageError("--web requires --serve")
+    given = replay_attach.AttachOptions(
+        options.recording, options.until, options.to, options.socket, version(), options.web
+    )
     if options.serve:
         return replay_attach.serve(given)
     return replay_attach.attach(given, options.command, options.script)

@@ -15,8 +15,14 @@ import attrs
 import structlog
 import trio
 
+from kschedd.access.addresses import Address, read_address
+from kschedd.access.credentials import ListenSettings
+from kschedd.access.errors import AccessError
+from kschedd.access.listening import open_listeners
+from kschedd.apiserver.access import Access
 from kschedd.clusters.replayed import ReplayCluster, readable
 from kschedd.errors import KscheddError
+from kschedd.http.server import HttpServer
 from kschedd.methods import daemon_methods
 from kschedd.recording.reading import RecordingFile
 from kschedd.rpc.paths import default_socket_path
@@ -24,24 +30,33 @@ from kschedd.rpc.sessions.built_in import method_table
 from kschedd.rpc.sessions.listener import unix_listener
 from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
+from kschedd.service.workers import FairShares
 from kschedd.simulation.replay.run import Replay, StopAt
+from kschedd.web.serving import PATH, WebPage
 
 
 @attrs.frozen(eq=False)
 class AttachOptions:
-    """`socket` is the path of the socket; None means a temporary path that only the REPL uses."""
+    """`socket` is the path of the socket; None means a temporary path that only the REPL uses.
+
+    With `web`, the replay serves the page in the browser on this address.
+    """
 
     file: Path
     until: str | None
     to: str | None
     socket: str | None
     version: str
+    web: str | None = None  # address of the page in the browser
 
 
 def serve(options: AttachOptions) -> int:
-    """Serve the replay until it is stopped."""
+    """Serve the replay until it is stopped. Raises AccessError for an address that is not on this machine."""
+    web = None if options.web is None else read_address(options.web, "--web")
+    if web is not None and not web.loopback:
+        raise AccessError(f"{web}: a replay serves the page on loopback only", "--web")
     with _prepared(options) as cluster:
-        trio.run(serve_replay, cluster, options.version, Path(options.socket or default_socket_path()))
+        trio.run(serve_replay, cluster, options.version, Path(options.socket or default_socket_path()), web)
     return 0
 
 
@@ -117,16 +132,27 @@ async def serve_replay(
     cluster: ReplayCluster,
     version: str,
     path: Path,
+    web: Address | None = None,
     *,
     task_status: "trio.TaskStatus[DaemonState]" = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the replay until a client stops it over the socket, or the owner of the reported DaemonState ends it."""
+    """Serve the replay until a client stops it over the socket, or the owner of the reported DaemonState ends it.
+
+    With `web`, the page in the browser is served on this address, and its controls play the recording.
+    """
     daemon = DaemonState(version, str(path), cluster.clock.now(), machine_s=trio.current_time)
     methods = method_table(readable(daemon_methods(cluster, daemon)))
     identity = {"server": "kschedd", "version": version, "pid": os.getpid(), "epoch": cluster.epoch}
     async with unix_listener(path) as listener, trio.open_nursery() as nursery:
         server = Server(methods, identity=identity)
         await nursery.start(server.serve, [listener])
+        if web is not None:
+            settings = ListenSettings(web)
+            listeners = await open_listeners(settings)
+            page = WebPage(methods, identity, Access(settings.load()), FairShares(), None, None, controls=True)
+            await nursery.start(HttpServer(page).serve, listeners)
+            port = listeners[0].socket.getsockname()[1]
+            print(f"http://{attrs.evolve(web, port=port)}{PATH}", flush=True)
         task_status.started(daemon)
         await daemon.stop.wait()
         server.shut_down(daemon.grace_s)
