@@ -55,15 +55,15 @@ class ReportMethods(Methods):
         large=True,
     )
     async def history(self, call: Call) -> Any:
-        snapshot, kept = await self._recent()
+        snapshot, kept = await self._recent(reading=True)
         return await call.services.workers.run(call.client, lambda given_up: _history(snapshot, kept, given_up))
 
-    async def _recent(self) -> tuple[ClusterSnapshot, KeptHistory]:
-        """Return a fork of the cluster, and what the logs contain about the time before."""
+    async def _recent(self, *, reading: bool = False) -> tuple[ClusterSnapshot, KeptHistory]:
+        """Return a fork of the cluster, and the contents of the logs; `reading`: nothing is scheduled in the fork."""
         entries = await self._cluster.log.query(list)
         since = next((entry.version for entry in entries if isinstance(entry, AttemptRecord) and entry.version), None)
         written = [] if since is None else await self._cluster.store.do(lambda store: _written(store, since))
-        return await self._cluster.snapshot(), KeptHistory(entries, written)
+        return await self._cluster.snapshot(reading=reading), KeptHistory(entries, written)
 
     def _page(self, snapshot: ClusterSnapshot, kept: KeptHistory, redact: bool, given_up: GivenUp) -> str:
         engine = Engine(resumed=snapshot)

@@ -18,7 +18,7 @@ Raises nothing: each error becomes a response.
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Never
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 import attrs
@@ -65,6 +65,8 @@ _SECURITY: Final = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
 
+Perform = Callable[[Method, Mapping[str, Any]], Awaitable[Any]]
+
 log = structlog.get_logger("kschedd.web")
 
 
@@ -86,7 +88,10 @@ def _read_files() -> dict[str, _File]:
 
 @attrs.frozen(eq=False)
 class _PageClient:
-    """The services that a call from the page may use. A browser has no session that ends."""
+    """The services that a call from the page may use. A browser has no session that ends.
+
+    The control of the debugger therefore ends with each call (`WebPage._controlled`).
+    """
 
     turns: Turns
     workers: Workers
@@ -97,8 +102,8 @@ class _PageClient:
     def cancel_stream(self, stream_id: int) -> bool:
         return False
 
-    def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> Never:
-        raise RpcError("invalid", f"the page in the browser cannot hold the {name}: use the REPL or the command line")
+    def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
+        """Ignore the callback."""
 
 
 @attrs.define(eq=False)
@@ -226,14 +231,32 @@ class WebPage:
             feeds.append(feed)
             return 1
 
-        call = Call(method.name, bind(method.name, method.params, [params]), client, services, open_stream)
         calls = MethodCalls(self._audit, self._authorize, lambda: self._large_slot(client), outcome_of)
-        result = await calls.perform(method, call)
+
+        async def perform(method: Method, params: Mapping[str, Any]) -> Any:
+            given = bind(method.name, method.params, [params])
+            return await calls.perform(method, Call(method.name, given, client, services, open_stream))
+
+        if method.name.startswith("debug.") and method.name in CONTROLS:
+            result = await self._controlled(perform, method, params)
+        else:
+            result = await perform(method, params)
         for feed in feeds:
             last = _LastItem()
             await feed(last)
             result = last.item
         return await in_thread(lambda: _succeeded(result, request.headers))
+
+    async def _controlled(self, perform: Perform, method: Method, params: Mapping[str, Any]) -> Any:
+        """Call a method that controls the debugger, and give up its control; scheduling remains stopped or running.
+
+        Raises KscheddError if another client controls the debugger.
+        """
+        await perform(self._methods["debug.attach"], {"keep": True})
+        try:
+            return await perform(method, params)
+        finally:
+            await perform(self._methods["debug.detach"], {})
 
     def _check_method(self, method: Method) -> None:
         allowed = (method.reads and not method.outside and not method.item) or method.own_forks

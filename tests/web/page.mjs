@@ -10,10 +10,10 @@ export const browser = await chromium.launch({ executablePath: process.env.CHROM
 export const say = (name, value) => console.log(name + ": " + String(value).replaceAll("\u00a0", " "));
 const faults = [], violations = [], requested = new Set();
 
-/** Open a tab with its own cookies; each fault of its scripts is noted. */
-export async function tab({ width = 1200, scheme = "light" } = {}) {
-  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme });
-  const page = await context.newPage();
+/** Open a tab, of this browser context or of a new one; `token`: its user. Each fault of its scripts is noted. */
+export async function tab({ context, token } = {}) {
+  const headers = token ? { extraHTTPHeaders: { Authorization: "Bearer " + token } } : {};
+  const page = await (context ?? await browser.newContext({ viewport: { width: 1200, height: 900 }, ...headers })).newPage();
   page.setDefaultTimeout(60_000);
   page.on("pageerror", (fault) => faults.push(fault.message));
   page.on("console", (message) => { if (message.type() === "error" && !message.text().includes("Failed to load resource")) faults.push(message.text()); });

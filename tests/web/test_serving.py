@@ -34,7 +34,7 @@ OPEN = Access()
 WITH_TOKENS = Access(
     Credentials(
         ListenSettings(Address("127.0.0.1", 0)),
-        StaticTokens.of({"t": User("ann"), "r": User("bob", (READ_ONLY,))}),
+        StaticTokens.of({"t": User("ann"), "r": User("bob", (READ_ONLY,)), "c": User("eve")}),
         None,
     )
 )
@@ -214,9 +214,11 @@ async def test_controls_stop_the_scheduler_and_advance_time() -> None:
             assert (
                 await browser.call(method, bob, **({"speed": 1.0} if method == "time.set_speed" else {}))
             ).status == 403
-        await browser.call("debug.pause", ann)
+        assert (await browser.call("debug.pause", ann)).status == 200
         assert (await browser.call("scheduler.status", ann)).result["paused"]
-        await browser.call("debug.resume", ann)
+        assert (await browser.call("debug.state", ann)).result["holder"] in (None, "")
+        assert (await browser.call("debug.step", {"authorization": "Bearer c"})).status == 200
+        assert (await browser.call("debug.resume", ann)).status == 200
         assert not (await browser.call("scheduler.status", ann)).result["paused"]
         moved = (await browser.call("time.advance", ann, seconds=90)).result
         assert (moved["now_s"], moved["moved"]) == (START_S + 90, "reached")

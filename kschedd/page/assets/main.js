@@ -15,8 +15,8 @@ const main = document.getElementById("main");
 const trouble = document.getElementById("trouble");
 const outdated = document.getElementById("outdated");
 
-let open = null; // {view, name, refresh}
-let seen = ""; // the part of the last status on which the views depend
+let open = null; // {name, refresh, ...}; `seen` reads what the view shows besides the state of the scheduler
+let seen = ""; // the part of the last status on which the views depend, after the name of the view
 let resting = 0; // time before which the open view is not refreshed
 let stale = false;
 
@@ -92,8 +92,8 @@ async function poll() {
     }
     show(status);
     const { decisions_per_s, ahead_s, ...rest } = status;
-    const now = JSON.stringify(rest);
-    stale ||= now !== seen && seen !== "";
+    const now = JSON.stringify([open.name, rest, await open.seen?.()]);
+    stale ||= now !== seen && seen.startsWith(JSON.stringify([open.name]).slice(0, -1));
     seen = now;
     if (stale && open.holds?.()) outdated.hidden = false;
     else if (stale && performance.now() >= resting) refresh();

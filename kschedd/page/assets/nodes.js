@@ -250,7 +250,7 @@ function present(usage, resource) {
 
 /** The nodes at an earlier time; nodes of one row share its mean. */
 function earlier(history, column, resource) {
-  const cells = history.shares[resource];
+  const cells = history.shares[resource] ?? (resource === FULLEST ? Object.values(history.shares)[0] : undefined); // the only resource
   const names = [], zones = [], shares = [];
   history.nodes.forEach((row, at) => {
     const share = cells ? Math.max(CODES.indexOf(cells[at][column]), 0) / 50 : 0;

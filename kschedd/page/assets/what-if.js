@@ -45,7 +45,7 @@ export function open(root) {
     const forks = await call("fork.list");
     cards.replaceChildren(...(forks.length ? await Promise.all(forks.map((fork) => card(fork, refresh))) : [el("p", { class: "dim", text: "There is no copy." })]));
   }
-  return { refresh, holds: () => text === document.activeElement };
+  return { refresh, holds: () => text === document.activeElement, seen: () => call("fork.list") };
 }
 
 const freshName = () => "web-" + Math.random().toString(36).slice(2, 8);
