@@ -37,9 +37,9 @@ Each rule also runs against generated inputs: `tests/oracle` builds kube-schedul
 clusters and pods, compares the answers, and shrinks every input whose answers differ
 ([tests/oracle](../tests/oracle/README.md)).
 
-The counts are those of all records at one commit. `.ci/test` runs the records again at every change, with an empty
-cache, with the cached evaluations that the daemon uses, and through the daemon's actors. `kschedd verify PATH...` runs
-records by hand.
+The counts are those of all records at one commit. At every change, `.ci/test` runs all records of 1.34.1, and of the
+other releases all traces and every fifth case: half of them with an empty cache, the others with the cached evaluations
+that the daemon uses. It also runs traces through the daemon's actors. `kschedd verify PATH...` runs records by hand.
 """
 
 TAIL: Final = """
