@@ -13,7 +13,7 @@ response is complete; HttpFault if the response is not valid HTTP/1.1.
 import select
 import zlib
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Self
 
 import attrs
@@ -30,6 +30,7 @@ from kschedd.http.protocol import (
     ResponseReader,
     encode_fields,
     encode_request,
+    plain_response,
 )
 
 _READ: Final = 64 << 10
@@ -37,6 +38,9 @@ _IDLE_S: Final = 60.0  # in seconds; less than the 90 s after which kube-apiserv
 _MOST_IDLE: Final = 256
 _PIECE: Final = 1 << 20  # maximum size of a decompressed piece in bytes
 _GZIP: Final = 31  # zlib's window bits for a gzip header
+
+
+_Receive = Callable[[int], Awaitable[bytes | bytearray]]
 
 
 @attrs.define(eq=False)
@@ -50,14 +54,16 @@ class ConnectionLost(KscheddError):
 
 
 class _Connection:
-    """A connection with at most one request at a time.
+    """A connection with at most one request at a time."""
 
-    `descriptor`: file descriptor of the socket, or -1 for TLS within TLS.
-    """
-
-    def __init__(self, stream: trio.abc.Stream, descriptor: int) -> None:
+    def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
-        self._descriptor = descriptor
+        self._receive_first: _Receive = stream.receive_some
+        self._arrivals: select.poll | None = None  # None: TLS within TLS
+        if isinstance(stream, DirectStream):
+            self._receive_first = stream.receive_record
+            self._arrivals = select.poll()
+            self._arrivals.register(stream.descriptor, select.POLLIN)
         self._reader = ResponseReader()
         self._parts: list[bytes] = []
         self._head: ResponseHead | None = None
@@ -66,8 +72,7 @@ class _Connection:
 
     @classmethod
     async def opened(cls, endpoint: Endpoint) -> "_Connection":
-        stream = await endpoint.connect()
-        return cls(stream, stream.descriptor if isinstance(stream, DirectStream) else -1)
+        return cls(await endpoint.connect())
 
     async def exchange(self, request: bytes) -> ResponseHead:
         """Send the request and return the head of the response."""
@@ -76,6 +81,16 @@ class _Connection:
             await self._stream.send_all(request)
         except trio.BrokenResourceError:
             raise ConnectionLost("connection reset while the request was sent") from None
+        data = await self._data(self._receive_first)
+        plain = plain_response(data)
+        if plain is not None:
+            self._head, body = plain
+            if body:
+                self._parts.append(body)
+            self._is_complete = True
+            return self._head
+        if data:
+            self._parse(data)
         while self._head is None:
             if not await self._receive():
                 raise ConnectionLost("the connection was closed before the response")
@@ -90,19 +105,33 @@ class _Connection:
                 if self._head is None or _has_end(self._head):
                     raise ConnectionLost("the connection was closed before the end of the response")
                 self._is_complete = True  # the server ends the body by closing the connection
+        return self._taken()
+
+    def whole_body(self) -> bytes | None:
+        """Return the rest of the body without waiting, or None if it has not arrived."""
+        return self._taken() if self._is_complete else None
+
+    def _taken(self) -> bytes:
         piece = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts.clear()
         return piece
 
     async def _receive(self) -> bool:
         """Parse more bytes; return False if the server has closed the connection."""
+        data = await self._data(self._stream.receive_some)
+        if data:
+            self._parse(data)
+        return bool(data)
+
+    async def _data(self, receive: "_Receive") -> bytes:
+        """Return more bytes; b"" if the server has closed the connection."""
         try:
-            data = await self._stream.receive_some(_READ)
+            return bytes(await receive(_READ))
         except trio.BrokenResourceError:
             raise ConnectionLost("connection reset by the server") from None
-        if not data:
-            return False
-        for event in self._reader.feed(bytes(data)):
+
+    def _parse(self, data: bytes) -> None:
+        for event in self._reader.feed(data):
             match event:
                 case BodyPart(part):
                     self._parts.append(part)
@@ -112,7 +141,6 @@ class _Connection:
                     self._head = event
                 case ResponseEnd():
                     self._is_complete = True
-        return True
 
     @property
     def is_reusable(self) -> bool:
@@ -121,11 +149,7 @@ class _Connection:
 
     def is_open(self) -> bool:
         """Return whether the connection is open: no data and no end of stream since the last response."""
-        if self._descriptor < 0:
-            return True
-        poll = select.poll()
-        poll.register(self._descriptor, select.POLLIN)
-        return not poll.poll(0)
+        return self._arrivals is None or not self._arrivals.poll(0)
 
     async def aclose(self) -> None:
         self._reader.close()
@@ -157,10 +181,15 @@ class HttpAnswer:
     async def read(self, most: int) -> bytes | bytearray:
         """Return the whole body. Raises HttpFault if the body is longer than `most` bytes."""
         body: bytes | bytearray = b""
-        async for piece in self:
-            body = bytearray(body) + piece if body else piece
-            if len(body) > most:
-                raise HttpFault(502, f"the response is longer than {most} bytes")
+        if self._unzip is None and (arrived := self._connection.whole_body()) is not None:
+            body = arrived
+        else:
+            async for piece in self:
+                body = bytearray(body) + piece if body else piece
+                if len(body) > most:
+                    break
+        if len(body) > most:
+            raise HttpFault(502, f"the response is longer than {most} bytes")
         return body
 
     async def _unzipped(self, unzip: "zlib._Decompress") -> bytes | None:
@@ -177,7 +206,8 @@ class HttpAnswer:
 
     async def aclose(self) -> None:
         """Return the connection to the pool, or close it if the response was not read to its end."""
-        await self._client.release(self._connection)
+        for connection in self._client.release(self._connection):
+            await connection.aclose()
 
 
 @attrs.define(eq=False)
@@ -189,16 +219,19 @@ class HttpClient:
     opened: int = attrs.field(default=0, init=False)  # total number of opened connections
     _idle: deque[_Connection] = attrs.field(factory=deque, init=False)  # the last one was used last
     _is_closed: bool = attrs.field(default=False, init=False)
-    _fixed: bytes = attrs.field(init=False)
+    _base: str = attrs.field(init=False)
+    _fields: dict[str, bytes] = attrs.field(factory=dict, init=False)  # header fields by the media type of the body
 
     def __attrs_post_init__(self) -> None:
-        self._fixed = encode_fields([*self.endpoint.headers, *self.headers])
+        self._base = self.endpoint.base
 
-    async def send(
-        self, method: str, target: str, headers: Sequence[tuple[str, str]] = (), body: bytes = b""
-    ) -> HttpAnswer:
+    async def send(self, method: str, target: str, media_type: str = "", body: bytes = b"") -> HttpAnswer:
         """Send a request and return the response; `target` is the path with its query."""
-        encoded = encode_request(method, self.endpoint.base + target, self._fixed + encode_fields(headers), body)
+        fields = self._fields.get(media_type)
+        if fields is None:
+            typed = [("Content-Type", media_type)] if media_type else []
+            fields = self._fields[media_type] = encode_fields([*self.endpoint.headers, *self.headers, *typed])
+        encoded = encode_request(method, self._base + target, fields, body)
         connection = await self._connection()
         try:
             return HttpAnswer(self, connection, await connection.exchange(encoded))
@@ -206,15 +239,18 @@ class HttpClient:
             await connection.aclose()
             raise
 
-    async def release(self, connection: _Connection) -> None:
-        """Return the connection to the pool if it is reusable; otherwise close it."""
+    def release(self, connection: _Connection) -> Sequence[_Connection]:
+        """Return the connection to the pool if it is reusable. Return the connections that the caller must close."""
         if self._is_closed or not connection.is_reusable:
-            await connection.aclose()
-            return
+            return (connection,)
         now = connection.used_at = trio.current_time()
         self._idle.append(connection)
+        if len(self._idle) <= _MOST_IDLE and self._idle[0].used_at >= now - _IDLE_S:
+            return ()
+        surplus = []
         while len(self._idle) > _MOST_IDLE or self._idle[0].used_at < now - _IDLE_S:
-            await self._idle.popleft().aclose()
+            surplus.append(self._idle.popleft())
+        return surplus
 
     async def aclose(self) -> None:
         """Close all idle connections; close each other connection when its response ends."""

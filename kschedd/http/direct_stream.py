@@ -50,7 +50,14 @@ class DirectStream(trio.abc.Stream):
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send the data. This method is not a checkpoint if all data fits into the socket's buffer."""
-        sent = 0
+        try:
+            sent = self._socket.send(data) if data else 0
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            sent = 0  # the loop repeats the call, and waits
+        except _FAULTS as fault:
+            raise trio.BrokenResourceError from fault
+        if sent == len(data):
+            return
         with memoryview(data) as view:
             while sent < len(view):
                 try:
@@ -67,13 +74,17 @@ class DirectStream(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Wait for data, and return all data that has arrived, in one or more TLS records."""
+        most = max_bytes or _MOST
+        data = await self.receive_record(most)
+        return data if self._tls is None or not data else data + self._arrived(most - len(data))
+
+    async def receive_record(self, most: int) -> bytes:
+        """Wait for data, and return at most one TLS record, or without TLS all data that has arrived."""
         if self._tls is None or not self._tls.pending():
             await self._wait(trio.lowlevel.wait_readable)
-        most = max_bytes or _MOST
         while True:
             try:
-                data = self._socket.recv(most)
-                return data if self._tls is None or not data else data + self._arrived(most - len(data))
+                return self._socket.recv(most)
             except (BlockingIOError, ssl.SSLWantReadError):
                 await self._wait(trio.lowlevel.wait_readable)
             except ssl.SSLWantWriteError:

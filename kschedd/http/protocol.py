@@ -10,6 +10,7 @@ after which no more bytes can be parsed. The server sends the status of the faul
 connection.
 """
 
+import re
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,7 @@ import attrs
 import httptools
 
 from kschedd.errors import KscheddError
+from kschedd.values import fast_frozen
 
 MOST_HEAD: Final = 64 << 10  # maximum number of bytes of a request line and its header fields
 MOST_FIELDS: Final = 100
@@ -205,7 +207,7 @@ def _too_large(limit: int) -> str:
     return f"HttpRequest entity too large: limit is {limit}"
 
 
-@attrs.frozen
+@fast_frozen
 class ResponseHead:
     """The head of a response, with the header fields of `_READ_FIELDS`."""
 
@@ -230,6 +232,31 @@ _READ_FIELDS: Final = {
     for field in ("Content-Encoding", "Content-Length", "Content-Type", "Location", "Retry-After", "Transfer-Encoding")
     for name in (field, field.lower())
 }
+
+
+_PLAIN_START: Final = b"HTTP/1.1 2"
+# The fields that determine where a response ends and how its body is encoded; group 1 is the length of the body.
+_FRAMING: Final = re.compile(
+    rb"\r\n(?:content-length: ?(\d{1,8})|(?:content-length|content-encoding|transfer-encoding|connection):[^\r\n]*)"
+    rb"(?=\r\n)",
+    re.IGNORECASE,
+)
+_NO_FIELDS: Final[Mapping[str, str]] = {}
+
+
+def plain_response(data: bytes) -> tuple[ResponseHead, bytes] | None:
+    """Return the head and the body if the data are one whole successful response with a plain body.
+
+    The head has no header fields, because a plain response needs none. Return None for any other data, which only a
+    `ResponseReader` can parse. A plain response takes a tenth of the calls here that it takes in a `ResponseReader`.
+    """
+    end = data.find(b"\r\n\r\n")
+    if end < 0 or end > MOST_HEAD or not data.startswith(_PLAIN_START):
+        return None
+    framing, status = _FRAMING.findall(data, 0, end + 2), data[9:12]
+    if len(framing) != 1 or not framing[0] or len(data) != end + 4 + int(framing[0]) or not status.isdigit():
+        return None
+    return ResponseHead(int(status), _NO_FIELDS, keep_alive=True), data[end + 4 :]
 
 
 class ResponseReader(_FieldReader):

@@ -5,6 +5,7 @@ Responses are decoded object by object, and large ones in a thread, because deco
 Raises: LiveError and its subclasses NotServed, HistoryLost and RequestFailed; nothing else.
 """
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from itertools import count
 from typing import Any, Final, Self
@@ -17,7 +18,7 @@ import trio
 from kschedd.http.proxies import is_loopback
 from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.credentials import SILENCE_S
-from kschedd.live.errors import HistoryLost, LiveError, faults_of
+from kschedd.live.errors import HistoryLost, LiveError, converted, faults_of
 from kschedd.live.rate_limit import RateLimit
 from kschedd.live.repeating import pause_before_repeat
 
@@ -31,6 +32,8 @@ _SMALL: Final = 1 << 16  # maximum size of a body that is decoded without a thre
 _LONGEST_EVENT: Final = 1 << 24  # bytes
 _LONGEST_PAGE: Final = 1 << 28
 _LONGEST_RELEASE: Final = 100  # characters
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*").fullmatch
+_decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _VERSION: Final = ServerRequest("GET", "version")
 EVENTS: Final = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 
@@ -49,13 +52,18 @@ class ServedResource:
 
     def path_in(self, namespace: str) -> str:
         """Return the path of the resource in this namespace ("": in all namespaces, or a cluster-scoped resource)."""
-        place = f"namespaces/{quote(namespace, safe='')}/" if namespace else ""
+        place = f"namespaces/{_segment(namespace)}/" if namespace else ""
         return f"{'apis' if '/' in self.api_version else 'api'}/{self.api_version}/{place}{self.plural}"
 
     def path_of(self, namespace: str, name: str, subresource: str = "") -> str:
         """Return the path of one object."""
-        path = f"{self.path_in(namespace)}/{quote(name, safe='')}"
+        path = f"{self.path_in(namespace)}/{_segment(name)}"
         return f"{path}/{subresource}" if subresource else path
+
+
+def _segment(name: str) -> str:
+    """Return the name as a segment of a path."""
+    return name if _PLAIN_NAME(name) else quote(name, safe="")
 
 
 @attrs.frozen(eq=False)
@@ -148,25 +156,28 @@ class ApiServer:
 
         The request is sent again after a failure if repetition is safe (repeating.py).
         """
-        for repeats in count():
-            if pace is not None:
+        body = await self.send(request, pace)
+        try:
+            return _decode_object(body)
+        except Exception as fault:
+            raise converted(fault, self.url, f"unusable response to {request}: ") from None
+
+    async def send(self, request: ServerRequest, pace: RateLimit | None = None) -> bytes | bytearray:
+        """Send a request as `ask` does, and return the body of the response."""
+        repeats = 0
+        while True:
+            if pace is not None and pace.is_limited:
                 await pace.wait()
             try:
-                body = await self._body(request)
-                break
+                with trio.move_on_after(ANSWER_S):
+                    return await self._connection.answer(request, _LONGEST_EVENT)
+                raise LiveError(self.url, f"{request}: no answer within {ANSWER_S:.0f} s")
             except LiveError as failure:
                 pause_s = pause_before_repeat(failure, request.method, repeats)
                 if pause_s is None:
                     raise
+            repeats += 1
             await trio.sleep(pause_s)
-        with faults_of(self.url, f"unusable response to {request}: "):
-            return msgspec.json.decode(body, type=dict[str, Any])
-
-    async def _body(self, request: ServerRequest) -> bytes | bytearray:
-        """Send a request once and return the body of the response."""
-        with trio.move_on_after(ANSWER_S):
-            return await self._connection.answer(request, _LONGEST_EVENT)
-        raise LiveError(self.url, f"{request}: no answer within {ANSWER_S:.0f} s")
 
     async def watch(self, resource: ServedResource, since: str) -> AsyncGenerator[WatchBatch, None]:
         """Yield batches of the events after this version until the server ends the watch.

@@ -18,15 +18,16 @@ import trio
 
 from kschedd.http.client import HttpAnswer, HttpClient
 from kschedd.live.credentials import SILENCE_S, ServerCredentials
-from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed, faults_of
+from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed, converted, faults_of
+from kschedd.values import fast_frozen
 
 JSON: Final = "application/json"
 _REFUSALS: Final = {401: LiveError, 403: NotServed, 404: NotServed, 405: NotServed, 410: HistoryLost}  # by HTTP status
 _LONGEST_REFUSAL: Final = 1 << 16  # maximum number of bytes to read of the body
-_TOO_MANY: Final = 429
+_REDIRECT, _UNAUTHORIZED, _TOO_MANY = 300, 401, 429  # integers, because comparing with an HTTPStatus is slower
 
 
-@attrs.frozen(eq=False)
+@fast_frozen(eq=False)
 class ServerRequest:
     """A request.
 
@@ -45,7 +46,7 @@ class ServerRequest:
 
     def encoded(self) -> bytes:
         """Return the body as JSON in bytes."""
-        return b"" if self.body is None else msgspec.json.encode(self.body)
+        return msgspec.json.encode(self.body)
 
     def __str__(self) -> str:
         return f"{self.method} /{self.path}"
@@ -67,10 +68,6 @@ class _Session:
         if found.token:
             headers.append(("Authorization", f"Bearer {found.token}"))
         return cls(found.server, found.context, HttpClient(found.endpoint, headers))
-
-    async def send(self, asked: ServerRequest, body: bytes) -> HttpAnswer:
-        headers = [] if asked.body is None else [("Content-Type", asked.media_type)]
-        return await self.client.send(asked.method, asked.target, headers, body)
 
 
 @attrs.define(eq=False)
@@ -110,7 +107,7 @@ class ServerConnection:
             with trio.fail_after(SILENCE_S):
                 response = await self._send(asked)
             try:
-                if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+                if response.status >= _REDIRECT:
                     raise await _refusal(self.url, asked, response)
                 yield response
             finally:
@@ -118,24 +115,30 @@ class ServerConnection:
 
     async def answer(self, asked: ServerRequest, most: int) -> bytes | bytearray:
         """Send a request; return the body of the response, at most `most` bytes. The caller must limit the time."""
-        with faults_of(self.url, f"{asked}: "):
+        try:
             response = await self._send(asked)
             try:
-                if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+                if response.status >= _REDIRECT:
                     raise await _refusal(self.url, asked, response)
                 return await response.read(most)
             finally:
                 await response.aclose()
+        except LiveError:
+            raise
+        except Exception as fault:
+            raise converted(fault, self.url, f"{asked}: ") from None
 
     async def _send(self, asked: ServerRequest) -> HttpAnswer:
         """Send a request; if the server rejects the credentials, send the request again with new credentials."""
-        session, body = self._session, asked.encoded()
-        response = await session.send(asked, body)
-        if response.status != HTTPStatus.UNAUTHORIZED:
+        session, media_type, body = self._session, "", b""
+        if asked.body is not None:
+            media_type, body = asked.media_type, asked.encoded()
+        response = await session.client.send(asked.method, asked.target, media_type, body)
+        if response.status != _UNAUTHORIZED:
             return response
         await response.aclose()
         await self._renew(session)
-        return await self._session.send(asked, body)
+        return await self._session.client.send(asked.method, asked.target, media_type, body)
 
     async def _renew(self, refused: _Session) -> None:
         async with self._renewing:

@@ -57,12 +57,15 @@ class faults_of:
     def __enter__(self) -> None: ...
 
     def __exit__(self, sort: Any, fault: BaseException | None, trace: Any) -> None:
-        if isinstance(fault, LiveError) or not isinstance(fault, Exception):
-            return
-        why = "no answer in time" if isinstance(fault, trio.TooSlowError) else answer(fault)
-        refused = isinstance(fault, ConnectFailed) and fault.is_refused
-        lost = isinstance(fault, ConnectionLost)
-        raise LiveError(self.server, f"{self.hint}{why}", is_refused=refused, is_lost=lost) from None
+        if isinstance(fault, Exception) and not isinstance(fault, LiveError):
+            raise converted(fault, self.server, self.hint) from None
+
+
+def converted(fault: Exception, server: str, hint: str) -> LiveError:
+    """Return the error of this server for an exception of another library."""
+    why = "no answer in time" if isinstance(fault, trio.TooSlowError) else answer(fault)
+    refused = isinstance(fault, ConnectFailed) and fault.is_refused
+    return LiveError(server, f"{hint}{why}", is_refused=refused, is_lost=isinstance(fault, ConnectionLost))
 
 
 def answer(fault: Exception) -> str:

@@ -90,7 +90,7 @@ class RemoteEventsActor:
         request = event.request
         for _ in range(_TRIES):
             try:
-                await self._server.ask(request, self._rate)
+                await self._server.send(request, self._rate)
                 return
             except LiveError as failure:
                 if failure.code == _NOT_FOUND and request is event.request and event.anew is not None:

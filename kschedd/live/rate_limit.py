@@ -16,6 +16,10 @@ class RateLimit:
     _burst: int
     _full_at: float = attrs.field(default=float("-inf"), init=False)  # time at which the bucket will be full again
 
+    @property
+    def is_limited(self) -> bool:
+        return self._qps > 0
+
     def next_at(self, now: float) -> float:
         """Return the time at which the next request may be sent, and take its token.
 
@@ -29,8 +33,7 @@ class RateLimit:
 
     async def wait(self) -> None:
         """Wait until the rate limit allows the next request. This method is no checkpoint if it need not wait."""
-        if self._qps > 0:
-            now = trio.current_time()
-            at = self.next_at(now)
-            if at > now:
-                await trio.sleep_until(at)
+        now = trio.current_time()
+        at = self.next_at(now)
+        if at > now:
+            await trio.sleep_until(at)

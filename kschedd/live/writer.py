@@ -28,7 +28,7 @@ from kschedd.store.writes import Bind, Write
 Written = MutableMapping[Key, Raw]
 """The responses to writes that belong together, by object: a later write depends on the result of an earlier one."""
 
-_AT_ONCE: Final = 32  # maximum number of requests that wait for responses
+_AT_ONCE: Final = 32  # maximum number of requests that wait for responses, without those for a Bind
 _GONE: Final = 404
 
 
@@ -41,10 +41,10 @@ class RemoteWriter:
 
     async def write(self, write: Write, written: Written) -> None:
         """Perform the write; record the server's response in `written`."""
-        key = key_written(write)
         if isinstance(write, Bind):  # a Bind does not depend on the local copy of an object
-            await self._request(request_of(write, None))
+            await self.server.ask(request_of(write, None), self._rate)
             return
+        key = key_written(write)
         held = await self._store.find(*key)
         version = await self._version(write, key, held, written)
         answer = await self._request(request_of(write, held, version))

@@ -21,6 +21,7 @@ from kschedd.http.protocol import (
     encode_fields,
     encode_head,
     encode_request,
+    plain_response,
 )
 
 FUZZ = int(os.environ.get("KSCHEDD_FUZZ", "2000"))
@@ -231,6 +232,33 @@ def test_a_continue_before_the_response_is_passed_over() -> None:
 def test_a_response_that_is_none_is_a_fault() -> None:
     with pytest.raises(HttpFault):
         ResponseReader().feed(b"SSH-2.0-OpenSSH\r\n")
+
+
+PLAIN = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="closed"),
+        pytest.param(PLAIN[:-1], id="incomplete-body"),
+        pytest.param(PLAIN[:40], id="incomplete-head"),
+        pytest.param(PLAIN + b"H", id="more-than-one-response"),
+        pytest.param(PLAIN.replace(b"201", b"404"), id="an-error-whose-fields-are-read"),
+        pytest.param(PLAIN.replace(b"201", b"2x1"), id="an-invalid-status"),
+        pytest.param(PLAIN.replace(b"HTTP/1.1", b"HTTP/1.0"), id="another-version"),
+        pytest.param(PLAIN.replace(b"Content-Length: 2", b"A: b"), id="no-length"),
+        pytest.param(PLAIN.replace(b"Length: 2", b"Length: 2\r\nContent-Length: 2"), id="two-lengths"),
+        pytest.param(PLAIN.replace(b"Length: 2", b"Length: +2"), id="an-invalid-length"),
+        pytest.param(PLAIN.replace(b"Length: 2", b"Length: 2\r\nconnection: close"), id="a-closing-connection"),
+        pytest.param(PLAIN.replace(b"Length: 2", b"Length: 2\r\nTransfer-Encoding: chunked"), id="chunks"),
+        pytest.param(PLAIN.replace(b"Length: 2", b"Length: 2\r\nContent-Encoding: gzip"), id="compressed"),
+    ],
+)
+def test_only_a_whole_successful_response_without_encoding_is_plain(data: bytes) -> None:
+    assert plain_response(PLAIN) == (ResponseHead(201, {}, True), b"{}")
+    assert plain_response(PLAIN.replace(b"Content-Length", b"content-length")) is not None
+    assert plain_response(data) is None
 
 
 def test_what_a_client_writes_a_server_reads() -> None:
