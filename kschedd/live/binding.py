@@ -10,19 +10,23 @@ cancelled.
 Fails: if the server rejects a write or does not respond, the result is a Status with the server's message, and the pod
 is tried again. Writes that the server forbids are logged once for each kind of write.
 
-Each plan is a task that performs its writes one after the other, until one is rejected. The victims of a preemption are
-evicted at the same time, except the last one, whose deletion requeues the preemptor. The mirror receives the effects
-of the writes, also of a write that succeeded but whose response was lost.
+The writes of a plan are performed one after the other, until one is rejected. At most `_WORKERS` plans and single
+writes are in progress; further ones wait in the order in which they arrived. Evictions, and plans that wait for the
+cluster, are separate tasks, because they must not wait for bindings, or wait too long. The victims of a preemption are
+evicted at the same time, except the last one, whose deletion requeues the preemptor. The mirror receives the effects of
+the writes, also of a write that succeeded but whose response was lost.
 
-Batches are received immediately, so that the scheduling actor never waits. If the server is slow,
-the scheduling actor pops no more pods from the queue until it is notified. A separate task collects and sends the
-results, so that no write waits for the scheduling actor.
+Batches are received immediately, so that the scheduling actor never waits. If `_UNDER_WAY` plans and writes have not
+ended, the scheduling actor pops no more pods from the queue until half of these have ended. The actor then attempts
+pods in batches, which cost less per pod than single pods. A separate task collects and sends the results, so that no
+write waits for the scheduling actor.
 """
 
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import Any, Final
 
 import attrs
 import structlog
@@ -47,14 +51,15 @@ from kschedd.store.writes import Patch, Write, is_sent_again, tries_of
 
 log = structlog.get_logger("kschedd.binding")
 
-_UNDER_WAY: Final = 128  # maximum number of plans and writes in progress; at this number, no more pods are attempted
+_UNDER_WAY: Final = 128  # number of plans and writes that have not ended at which no more pods are attempted
+_WORKERS: Final = 32  # maximum number of plans and single writes in progress
 _ENDING_S: Final = 5.0
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _PAUSES_S: Final = (0.01, 0.05, 0.25)
 _ENDING: Final = error("the daemon is shutting down: it has not waited for the API server's answer")
 _NONE: Final = Outcomes(0, 0)
-T = TypeVar("T")
+_Work = Callable[[Any, WriteTurn], Awaitable[None]]
 
 
 @attrs.define(eq=False)
@@ -69,7 +74,10 @@ class RemoteBindingActor:
     _rules: Rules
     metrics: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
     _order: WriteOrder = attrs.field(factory=WriteOrder, init=False)
-    _count: int = attrs.field(default=0, init=False)  # of started tasks
+    _count: int = attrs.field(default=0, init=False)  # of plans and writes that have not ended
+    _is_full: bool = attrs.field(default=False, init=False)
+    _jobs: "deque[tuple[_Work, Any, WriteTurn]]" = attrs.field(factory=deque, init=False)
+    _workers: int = attrs.field(default=0, init=False)  # number of tasks that perform jobs
     _begun: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     _executed: list[tuple[str, Status | None]] = attrs.field(factory=list, init=False)  # not sent yet
     _failed_evictions: list[Pod] = attrs.field(factory=list, init=False)
@@ -93,33 +101,58 @@ class RemoteBindingActor:
     @property
     def has_room(self) -> bool:
         """Return whether more pods should be attempted."""
-        return self._count < _UNDER_WAY
+        return not self._is_full
 
     def _begin(self, batch: BindingBatch, tasks: trio.Nursery) -> None:
         for write in batch.writes:
-            self._start(tasks, self._write, write, [write])
+            self._jobs.append((self._write, write, self._turn([write])))
         for eviction in batch.evictions:
-            self._start(tasks, self._evict, eviction, eviction.writes)
+            tasks.start_soon(self._evict, eviction, self._turn(eviction.writes))
         for wanted in batch.plans:
-            self._start(tasks, self._execute, wanted, wanted.plan.writes)
+            self._jobs.append((self._execute, wanted, self._turn(wanted.plan.writes)))
         for request in batch.requests:
-            self._start(tasks, self._execute_and_wait, request, request.wanted.plan.writes)
+            tasks.start_soon(self._execute_and_wait, request, self._turn(request.wanted.plan.writes))
+        for _ in range(min(len(self._jobs), _WORKERS - self._workers)):
+            self._workers += 1
+            tasks.start_soon(self._perform_jobs)
 
-    def _start(
-        self, tasks: trio.Nursery, work: Callable[[T, WriteTurn], Awaitable[None]], wanted: T, writes: Sequence[Write]
-    ) -> None:
+    def _turn(self, writes: Sequence[Write]) -> WriteTurn:
         self._count += 1
-        tasks.start_soon(work, wanted, self._order.take(map(key_written, writes)))
+        self._is_full = self._is_full or self._count >= _UNDER_WAY
+        return self._order.take(map(key_written, writes))
+
+    def _ended(self) -> None:
+        self._count -= 1
+        if self._is_full and self._count <= _UNDER_WAY // 2:
+            self._is_full = False
+            self._bell.ring()
 
     # -- tasks -------------------------------------------------------------------------------------------------------
+
+    async def _perform_jobs(self) -> None:
+        """Perform plans and single writes, one after the other, until none waits.
+
+        A job waits only for earlier ones, which are in progress, because jobs begin in the order in which they arrived.
+        """
+        while self._jobs:
+            with self._cancelled_at_end():
+                while self._jobs:
+                    work, wanted, turn = self._jobs.popleft()
+                    with turn:
+                        try:
+                            await work(wanted, turn)
+                        finally:
+                            self._ended()
+        self._workers -= 1
 
     async def _write(self, write: Write, turn: WriteTurn) -> None:
         self.metrics.began(0, 1)
         began_s, refused = time.perf_counter(), True
-        with self._under_way(turn):
+        try:
             await turn.come()
-            refused = await self._perform(write, {}) is not None
-        self.metrics.ended(time.perf_counter() - began_s, _NONE, _outcome(refused))
+            refused = await self._first_failure((write,)) is not None
+        finally:
+            self.metrics.ended(time.perf_counter() - began_s, _NONE, _outcome(refused))
 
     async def _evict(self, eviction: Eviction, turn: WriteTurn) -> None:
         began_s, failed = time.perf_counter(), True
@@ -149,34 +182,39 @@ class RemoteBindingActor:
         self.metrics.began(1, 0)
         began_s = time.perf_counter()
         failure: Status | None = _ENDING
-        with self._under_way(turn):
+        try:
             await turn.come()
             failure = await self._first_failure(wanted.plan.writes)
-        self.metrics.ended(time.perf_counter() - began_s, _outcome(failure is not None), _NONE)
-        self._executed.append((wanted.uid, failure))
-        self._more.ring()
+        finally:
+            self.metrics.ended(time.perf_counter() - began_s, _outcome(failure is not None), _NONE)
+            self._executed.append((wanted.uid, failure))
+            self._more.ring()
 
     async def _execute_and_wait(self, request: BindingRequest, turn: WriteTurn) -> None:
         """Execute a binding that must wait; the binding counts towards the limit until its wait ends."""
         async with self._limiter, request.over:
-            await self._execute(request.wanted, turn)
+            with self._under_way(turn):
+                await self._execute(request.wanted, turn)
             async for _ in request.over:
                 pass
 
     @contextmanager
     def _under_way(self, turn: WriteTurn) -> Iterator[None]:
-        """Cancel the work in the context when the daemon shuts down."""
+        """Perform the work in the context in its turn, and cancel it when the daemon shuts down."""
         try:
-            with turn, trio.CancelScope() as scope:
-                self._begun.add(scope)
-                try:
-                    yield
-                finally:
-                    self._begun.discard(scope)
+            with turn, self._cancelled_at_end():
+                yield
         finally:
-            self._count -= 1
-            if self._count == _UNDER_WAY - 1:
-                self._bell.ring()
+            self._ended()
+
+    @contextmanager
+    def _cancelled_at_end(self) -> Iterator[None]:
+        with trio.CancelScope() as scope:
+            self._begun.add(scope)
+            try:
+                yield
+            finally:
+                self._begun.discard(scope)
 
     async def _give_up_at_end(self, *, task_status: trio.TaskStatus[trio.CancelScope]) -> None:
         with trio.CancelScope() as scope:
@@ -205,42 +243,42 @@ class RemoteBindingActor:
     # -- writes ------------------------------------------------------------------------------------------------------
 
     async def _first_failure(self, writes: Sequence[Write]) -> Status | None:
+        """Perform the writes until the server rejects one; return the Status of this one."""
         written: Written = {}
         for write in writes:
-            failure = await self._perform(write, written)
+            failure, _ = await self._tried(write, written, self._writer)
             if failure is not None:
                 return failure
         return None
 
-    async def _perform(self, write: Write, written: Written) -> Status | None:
-        """Perform one write; return a Status if the server rejects it."""
-        return (await self._tried(write, written, self._writer))[0]
-
     async def _tried(self, write: Write, written: Written, writer: RemoteWriter) -> tuple[Status | None, int]:
-        """Perform one write; return a Status and the HTTP status (0: none) if the server rejects it."""
-        try:
-            await self._write_retrying(write, written, writer)
-        except LiveError as failure:
-            why = failure.message or str(failure)
-            if failure.code == _FORBIDDEN:
-                self._log_forbidden(write, why)
-            log.debug("write_refused", write=type(write).__name__, why=why)
-            return error(why), failure.code
-        except Exception as failure:
-            return refused(write, failure), 0
-        return None, 0
+        """Perform one write; if the server fails, retry it after a pause while attempts remain.
 
-    async def _write_retrying(self, write: Write, written: Written, writer: RemoteWriter) -> None:
-        """Perform one write; if the server fails, retry it after a pause while attempts remain."""
-        conflicts = self._rules.status_conflicts_retried and isinstance(write, Patch)
-        for pause_s in _PAUSES_S[: tries_of(write) - 1]:
+        Return a Status and the HTTP status (0: none) if the server rejects the write.
+        """
+        tries = 0
+        while True:
             try:
-                return await writer.write(write, written)
+                await writer.write(write, written)
+                return None, 0
             except LiveError as failure:
-                if not is_sent_again(failure.code, str(failure), conflicts=conflicts):
-                    raise
-            await trio.sleep(pause_s)
-        await writer.write(write, written)
+                tries += 1
+                if tries >= tries_of(write) or not self._is_sent_again(write, failure):
+                    return self._rejected(write, failure)
+            except Exception as failure:
+                return refused(write, failure), 0
+            await trio.sleep(_PAUSES_S[tries - 1])
+
+    def _is_sent_again(self, write: Write, failure: LiveError) -> bool:
+        conflicts = self._rules.status_conflicts_retried and isinstance(write, Patch)
+        return is_sent_again(failure.code, str(failure), conflicts=conflicts)
+
+    def _rejected(self, write: Write, failure: LiveError) -> tuple[Status, int]:
+        why = failure.message or str(failure)
+        if failure.code == _FORBIDDEN:
+            self._log_forbidden(write, why)
+        log.debug("write_refused", write=type(write).__name__, why=why)
+        return error(why), failure.code
 
     def _log_forbidden(self, write: Write, why: str) -> None:
         what = f"{type(write).__name__} {key_written(write)[0]}"
