@@ -311,7 +311,7 @@ class SchedulingMachine:
         together = runs.together(pods) if alone else []
         if together:
             return AttemptRun(together, self.completion.together(entries[: len(together)], together))
-        attempts = runs.in_turn(pods, scheduler.attempt_within)
+        attempts = runs.in_turn(pods, scheduler.attempt_within, alone)
         for entry in entries:
             try:
                 result = next(attempts, None)

@@ -3,7 +3,8 @@
 A run consists of pods whose attempts are prepared and cannot wait. Pods that do not affect each other are attempted
 independently, because no two searches of a run visit the same node. Each search begins where the previous one ended,
 and the columns of a class are read once for all its pods. Pods that were attempted together are assumed together
-afterwards. Pods that affect each other are attempted one after the other.
+afterwards. Pods that affect each other are attempted one after the other, for example all pods of a cluster with so few
+nodes that each search visits every node.
 
 Shapes: positions and rows as in `node_search`; a matrix has one row for each attempt.
 """
@@ -54,33 +55,36 @@ class Runs:
             return 0
         if prepared.named:
             return _MOST_NAMED
-        if not prepared.alone:
-            return _MOST_IN_TURN
-        nodes = len(self.cluster.table.order)
-        return nodes // max(1, min(nodes, self.search.expected(nodes_wanted(self.profile, nodes))))
+        windows = self._windows(prepared)
+        return windows if windows > 1 else _MOST_IN_TURN
 
     def alone(self, pod: Pod) -> bool:
         """Return whether all pods of a run that begins with this pod may be assumed after the last attempt."""
         prepared = self._prepared(pod)
-        return prepared is not None and prepared.alone
+        return prepared is not None and prepared.alone and (prepared.named or self._windows(prepared) > 1)
+
+    def _windows(self, prepared: PreparedAttempt) -> int:
+        """Return the estimated number of attempts that visit different nodes; 1 if attempts affect each other."""
+        if not prepared.alone:
+            return 1
+        nodes = len(self.cluster.table.order)
+        return nodes // max(1, min(nodes, self.search.expected(nodes_wanted(self.profile, nodes))))
 
     def _prepared(self, pod: Pod) -> PreparedAttempt | None:
         """Return the prepared attempt for a pod, or None if the attempt may have to wait."""
         prepared = self.preparations.of(pod)
         return None if prepared is None or not prepared.immediate else prepared
 
-    def in_turn(self, pods: Sequence[Pod], attempt_within: AttemptWithin) -> Iterator[ScheduleResult]:
+    def in_turn(self, pods: Sequence[Pod], attempt_within: AttemptWithin, alone: bool) -> Iterator[ScheduleResult]:
         """Attempt these unnominated pods in order, and yield the results until no node is feasible for a pod.
 
         Unless the run is `alone`, each pod must be assumed on its node before the next result is requested.
         """
         left = self.cluster.table.node_count  # number of nodes that no attempt of the run has visited
-        alone: bool | None = None
         for pod in pods:
             prepared = self._prepared(pod)
-            if prepared is None or prepared.named or alone not in (None, prepared.alone):
+            if prepared is None or prepared.named or (alone and not prepared.alone):
                 return
-            alone = prepared.alone
             start, result = self.start.index, None
             try:
                 result = drive(attempt_within(pod, left))

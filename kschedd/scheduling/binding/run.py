@@ -3,8 +3,8 @@
 If most of an attempt is cached, the steps before and after it take as much time as the attempt; a run shares them.
 There are two kinds of runs. In a run of the first kind, all attempts are computed together, because no two attempts
 visit the same node. Each pod of such a run is attempted in a separate window of nodes, or on the node that the pod
-names. In a run of the second kind, whose plugins count other pods, each attempt is made after the previous pods are
-assumed.
+names. In a run of the second kind, whose plugins count other pods or whose attempts visit the same nodes, each attempt
+is made after the previous pods are assumed.
 
 Invariant: the results are the same as if each pod were attempted and completed before the next.
 """
