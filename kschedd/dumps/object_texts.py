@@ -4,7 +4,7 @@ The likeness of a pod contains all values on which validation depends: its spec 
 the token volume; its status without times, addresses and IDs; its labels, owners and finalizers; and the keys of its
 annotations. The likeness of a node is the whole node without its name, its version, times, addresses and IDs.
 
-Contains the templates and the parts that pods share. An instance exists while one dump is read.
+Contains the templates and the parts that pods share. An instance exists while one dump or one watch is read.
 """
 
 import re
@@ -79,6 +79,11 @@ class ObjectTexts:
         self._values: dict[bytes, Any] = {}
         self._decode_pod: Callable[[memoryview], _Pod] = msgspec.json.Decoder(_Pod).decode
         self._decode_node: Callable[[memoryview], _Node] = msgspec.json.Decoder(_Node).decode
+
+    @property
+    def templates(self) -> int:
+        """The number of templates of specs, statuses and nodes."""
+        return len(self._specs) + len(self._statuses) + len(self._nodes)
 
     def read(self, text: memoryview) -> tuple[Any, Hashable]:
         """Return the value of a JSON text; for most pods and nodes also its likeness.

@@ -8,7 +8,7 @@ contains the decoded value, and a function that inserts other strings into this 
 the parts of the value without such strings. Values also share parts that contain only times, because many values have
 the same times.
 
-Owns: the templates. The templates exist while one dump is read.
+Owns: the templates. The templates exist while one dump or one watch is read.
 """
 
 import re
@@ -65,6 +65,9 @@ class Templates:
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
         self._by_key: dict[tuple[bytes, bytes, bytes], TextTemplate] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_key)
 
     def read(self, text: bytes, name: bytes = b"") -> tuple[Any, TextTemplate | None]:
         """Return the value of a JSON text, and its template; None if it has no template.

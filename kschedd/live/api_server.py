@@ -6,7 +6,8 @@ Raises: LiveError and its subclasses NotServed, HistoryLost and RequestFailed; n
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Sequence
+from http import HTTPStatus
 from itertools import count
 from typing import Any, Final, Self
 from urllib.parse import quote, urlsplit
@@ -15,6 +16,7 @@ import attrs
 import msgspec
 import trio
 
+from kschedd.dumps.object_texts import ObjectTexts
 from kschedd.http.proxies import is_loopback
 from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.credentials import SILENCE_S
@@ -29,6 +31,7 @@ ANSWER_S: Final = 10.0  # maximum time in seconds from a request for a single ob
 _WATCH_S: Final = 240  # seconds after which the server ends a watch, and another watch continues
 _PAGE_S: Final = 300  # maximum time for reading a page while data keeps arriving
 _SMALL: Final = 1 << 16  # maximum size of a body that is decoded without a thread, in bytes
+_MOST_TEMPLATES: Final = 1 << 12
 _LONGEST_EVENT: Final = 1 << 24  # bytes
 _LONGEST_PAGE: Final = 1 << 28
 _LONGEST_RELEASE: Final = 100  # characters
@@ -68,16 +71,20 @@ def _segment(name: str) -> str:
 
 @attrs.frozen(eq=False)
 class ServedPage:
+    """A page of a list. `likenesses` contains one entry for each item (`ObjectTexts`)."""
+
     items: Sequence[Raw]
     version: str  # of the whole list
     more: str  # continue token for the next page, or ""
+    likenesses: Sequence[Hashable] = ()
 
 
 @attrs.frozen(eq=False)
 class WatchBatch:
-    """Watch events that arrived together; `is_small` is true if their text is short."""
+    """Watch events that arrived together, with the likeness of each object; `is_small` is true if the text is short."""
 
     events: Sequence[Raw] = ()
+    likenesses: Sequence[Hashable] = ()
     is_small: bool = True
 
 
@@ -191,7 +198,7 @@ class ApiServer:
             "timeoutSeconds": str(_WATCH_S),
         }
         until = trio.current_time() + _WATCH_S + SILENCE_S
-        rest = bytearray()
+        rest, objects = bytearray(), _Objects(resource)
         async with self._connection.request(ServerRequest("GET", resource.path, params)) as pieces:
             yield WatchBatch()
             while (piece := await _next(pieces, until)) is not None:
@@ -205,11 +212,11 @@ class ApiServer:
                 text, rest = bytes(rest), bytearray(begun)
                 with faults_of(self.url, f"its data about {resource.plural} cannot be used: "):
                     if len(text) <= _SMALL:
-                        events = _events(text, resource, self.url)
+                        batch = _batch(text, objects, self.url)
                     else:
-                        events = await trio.to_thread.run_sync(_events, text, resource, self.url)
-                if events:
-                    yield WatchBatch(events, len(text) <= _SMALL)
+                        batch = await trio.to_thread.run_sync(_batch, text, objects, self.url)
+                if batch.events:
+                    yield batch
 
 
 class _ListMeta(msgspec.Struct):
@@ -231,31 +238,63 @@ def _page(body: bytearray, resource: ServedResource) -> ServedPage:
     listed = msgspec.json.decode(body, type=_List)
     if not listed.metadata.resource_version:
         raise ValueError("the list has no resourceVersion")
-    items = [_whole(msgspec.json.decode(item), resource) for item in listed.items or ()]
-    return ServedPage(items, listed.metadata.resource_version, listed.metadata.more or "")
+    objects, items, likenesses = _Objects(resource), [], []
+    for text in listed.items or ():
+        item, likeness = objects.read(text)
+        items.append(item)
+        likenesses.append(likeness)
+    return ServedPage(items, listed.metadata.resource_version, listed.metadata.more or "", likenesses)
 
 
-def _events(text: bytes, resource: ServedResource, server: str) -> list[Raw]:
-    return [_event(msgspec.json.decode(line), resource, server) for line in text.split(b"\n") if line.strip()]
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
 
 
-def _event(event: Any, resource: ServedResource, server: str) -> Raw:
-    if not isinstance(event, dict):
-        raise ValueError("an event is not an object")
-    obj = event.get("object")
-    if event.get("type") == "ERROR":
-        status = obj if isinstance(obj, dict) else {}
-        failure = HistoryLost if status.get("code") == 410 else LiveError
-        raise failure(server, str(status.get("message") or "the watch has failed"))
-    if event.get("type") not in EVENTS:
-        raise ValueError(f"unknown event type {str(event.get('type'))[:60]!r}")
-    _whole(obj, resource)
-    return event
+class _Objects:
+    """The decoder of the objects of one resource, which adds the kind and apiVersion that items of a list lack.
+
+    Pods are decoded by templates (`ObjectTexts`), which takes half the time, and a fifth with the validation.
+    """
+
+    def __init__(self, resource: ServedResource) -> None:
+        self._resource = resource
+        self._is_of_pods = (resource.kind, resource.api_version) == ("Pod", "v1")
+        self._texts = ObjectTexts(self._is_of_pods)
+
+    def read(self, text: msgspec.Raw) -> tuple[Raw, Hashable]:
+        """Return the object and its likeness."""
+        raw, likeness = self._texts.read(memoryview(text)) if self._is_of_pods else (msgspec.json.decode(text), None)
+        if not isinstance(raw, dict) or not isinstance(raw.get("metadata"), dict):
+            raise ValueError("there is no metadata")
+        if self._texts.templates > _MOST_TEMPLATES:
+            self._texts = ObjectTexts(self._is_of_pods)
+        raw["kind"], raw["apiVersion"] = self._resource.kind, self._resource.api_version
+        return raw, likeness
 
 
-def _whole(raw: Any, resource: ServedResource) -> Raw:
-    """Return the object with its kind and apiVersion, which items of a list lack."""
-    if not isinstance(raw, dict) or not isinstance(raw.get("metadata"), dict):
-        raise ValueError("there is no metadata")
-    raw["kind"], raw["apiVersion"] = resource.kind, resource.api_version
-    return raw
+def _batch(text: bytes, objects: _Objects, server: str) -> WatchBatch:
+    events: list[Raw] = []
+    likenesses: list[Hashable] = []
+    for line in text.split(b"\n"):
+        if line.strip():
+            event = _decode_event(line)
+            if event.type == "ERROR":
+                status = msgspec.json.decode(event.object, type=_Status)
+                raise (HistoryLost if status.code == HTTPStatus.GONE else LiveError)(
+                    server, status.message or "the watch has failed"
+                )
+            if event.type not in EVENTS:
+                raise ValueError(f"unknown event type {event.type[:60]!r}")
+            obj, likeness = objects.read(event.object)
+            events.append({"type": event.type, "object": obj})
+            likenesses.append(likeness)
+    return WatchBatch(events, likenesses, len(text) <= _SMALL)
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    message: str = ""
+
+
+_decode_event: Final = msgspec.json.Decoder(_Event).decode

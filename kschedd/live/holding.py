@@ -3,7 +3,7 @@
 The result depends only on the object, so that objects of the server and local objects can be compared.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Hashable, Iterable
 from typing import Any, Final
 
 from kschedd.api.objects import Object
@@ -18,13 +18,13 @@ _IDENTITY: Final = ("name", "uid", "resourceVersion")  # fields of metadata
 
 
 def as_held(
-    raws: Iterable[Raw],
+    given: Iterable[tuple[Raw, Hashable]],
     leave_out: Callable[[Raw, str], None],
     tell: Callable[[str], None],
     own: Container[str],
     importer: Importer,
 ) -> list[Object]:
-    """Return the objects in their stored form.
+    """Return the objects in their stored form; each given object is paired with its likeness, or None (`Importer`).
 
     `leave_out` is called with each object that cannot be stored and the reason, `tell` with a message for each dropped
     field. `own` contains the schedulers whose pods this daemon schedules. If another scheduler left the pod pending,
@@ -38,11 +38,12 @@ def as_held(
         tell(f"{raw['kind']}: {warning}, dropped")
 
     usable = []
-    for raw in raws:
+    for raw, likeness in given:
         if missing := [field for field in _IDENTITY if not is_text(raw["metadata"].get(field))]:
             leave_out(raw, f"it has no {missing[0]}")
         else:
-            usable.append((_as_taken(raw, own), None))
+            taken = _as_taken(raw, own)
+            usable.append((taken, likeness if taken is raw else None))
     return importer.take(usable, refuse, drop)
 
 

@@ -13,7 +13,7 @@ Only the mirror may write to the store. All other clients may only read the data
 """
 
 import random
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final
@@ -69,7 +69,7 @@ _AT_ONCE: Final = 4  # concurrent page requests
 _FIRST_TRIES: Final = 10  # maximum number of attempts to list a resource at the start
 _LONGEST_FIRST_PAUSE: Final = 4  # maximum pause between these attempts, in first pauses
 _PART: Final = 1000  # number of objects processed between two pauses, in less than a millisecond
-_FEW: Final = 8  # maximum number of objects that are converted in the event loop, without a thread
+_FEW: Final = 32  # maximum number of objects that are converted in the event loop, without a thread
 _MOST_LOGGED: Final = 1000  # maximum number of distinct messages to log, each once, and of objects left out
 _LONGEST_TOLD: Final = 500  # maximum number of characters of a message
 
@@ -240,7 +240,8 @@ class MirrorActor:
             for _ in range(_MOST_PAGES):
                 async with self._listing:
                     page = await self.server.page(resource, more)
-                    for part in in_parts(page.items, PAGE):  # some servers ignore the page size
+                    # some servers ignore the page size
+                    for part in in_parts(zip(page.items, page.likenesses, strict=True), PAGE):
                         objects += await trio.to_thread.run_sync(self._as_held, importer, part)
                 if not (more := page.more):
                     await self._store.do_in_steps(partial(_replace, resource.kind, objects))
@@ -250,17 +251,17 @@ class MirrorActor:
         raise LiveError(self.server.url, f"its list of {resource.plural} does not end")
 
     async def _take(self, resource: ServedResource, batch: WatchBatch) -> None:
-        last: dict[Key, Mapping[str, Any]] = {}  # last event of each object
+        last: dict[Key, tuple[Mapping[str, Any], Hashable]] = {}  # last event of each object, with its likeness
         version = self._since[resource]
-        for event in batch.events:
+        for event, likeness in zip(batch.events, batch.likenesses, strict=True):
             meta = event["object"]["metadata"]
             if event["type"] != "BOOKMARK":
-                last[resource.kind, str(meta.get("namespace") or ""), str(meta.get("name"))] = event
+                last[resource.kind, str(meta.get("namespace") or ""), str(meta.get("name"))] = event, likeness
             if is_text(meta.get("resourceVersion")):
                 version = meta["resourceVersion"]
         for key in last:
             self._left_out.pop(key, None)
-        present = [event["object"] for event in last.values() if event["type"] != "DELETED"]
+        present = [(event["object"], likeness) for event, likeness in last.values() if event["type"] != "DELETED"]
         importer = self._importer_of(resource)
         try:
             if batch.is_small and len(present) <= _FEW:  # for few objects, a thread costs more than the conversion
@@ -281,9 +282,9 @@ class MirrorActor:
             self._importers[resource] = new_importer()
         return self._importers[resource]
 
-    def _as_held(self, importer: Importer, raws: Iterable[Raw]) -> list[Object]:
+    def _as_held(self, importer: Importer, given: Iterable[tuple[Raw, Hashable]]) -> list[Object]:
         """Return the objects in their stored form, without objects that cannot be stored. Runs in a thread."""
-        return as_held(raws, self._leave_out, self._log_once, self._own, importer)
+        return as_held(given, self._leave_out, self._log_once, self._own, importer)
 
     def _leave_out(self, raw: Raw, why: str) -> None:
         kind, meta = raw["kind"], raw["metadata"]

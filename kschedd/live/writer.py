@@ -72,7 +72,7 @@ class RemoteWriter:
             raise Conflict(key[0], key[2])
         there = await self._request(read_request(key, held))
         there |= {"kind": held.kind, "apiVersion": held.raw["apiVersion"]}
-        found = as_held([there], lambda raw, why: None, lambda what: None, (), new_importer())
+        found = as_held([(there, None)], lambda raw, why: None, lambda what: None, (), new_importer())
         if not found or found[0].at_version(held.resource_version).raw != held.raw:
             raise Conflict(key[0], key[2])
         return _version_in(there)

@@ -119,6 +119,8 @@ class Importer:
         if not meta.get("uid") or any(map(is_about_spec, annotations)):
             return
         if {**obj.raw, "metadata": {**obj.metadata, "resourceVersion": meta.get("resourceVersion")}} == raw:
+            if len(self._unchanged) >= _MOST_SPECS:
+                self._unchanged.clear()
             self._unchanged[likeness, obj.namespace] = obj
 
     def _object(self, raw: Raw) -> tuple[Object, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
+import msgspec
 import pytest
 import trio
 
@@ -27,6 +28,7 @@ from kschedd.live.answers import MirrorAnswer
 from kschedd.live.api_server import ApiServer, ServedPage, ServedResource, WatchBatch
 from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, faults_of
+from kschedd.live.holding import as_held, new_importer
 from kschedd.live.mirror import MIRRORED, MirrorActor, mirroring
 from kschedd.methods import cluster_methods
 from kschedd.printing.reports.scheduling import status_text
@@ -419,6 +421,39 @@ async def test_an_event_may_come_in_pieces() -> None:
     reported = [list(batch.events) async for batch in ApiServer(_Saying(event[:9], event[9:] + event)).watch(PODS, "1")]
     one = {"type": "ADDED", "object": {"metadata": {"name": "a"}, "kind": "Pod", "apiVersion": "v1"}}
     assert reported == [[], [one, one]]
+
+
+async def test_pods_that_are_decoded_by_templates_are_stored_like_others() -> None:
+    written = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}
+    events, raws = [], []
+    for number in range(6):
+        raw = pod(f"p{number}")
+        raw["spec"] |= {"nodeName": f"n{number}"} if number > 1 else {}
+        raw["metadata"] |= {"namespace": "default", "uid": f"u{number}", "resourceVersion": str(number + 1)}
+        raw["metadata"] |= {"creationTimestamp": f"2026-01-01T00:00:0{number}Z", "managedFields": [written]}
+        at = f"2026-01-01T00:00:1{number}Z"
+        raw["status"] = {"phase": "Pending", "conditions": [{"type": "T", "status": "True", "lastTransitionTime": at}]}
+        if number == 4:
+            raw["metadata"]["deletionTimestamp"], raw["metadata"]["deletionGracePeriodSeconds"] = at, 30
+        if number == 5:
+            raw["spec"]["unknown"] = 1
+        raws.append(raw)
+        events.append(b'{"type": "ADDED", "object": %b}\n' % msgspec.json.encode(raw))
+    batches = [batch async for batch in ApiServer(_Saying(*events)).watch(PODS, "1")]
+    read = [
+        (event["object"], like) for each in batches for event, like in zip(each.events, each.likenesses, strict=True)
+    ]
+    assert len({likeness for _, likeness in read if likeness is not None}) < 4 < len(read)
+
+    def held(given: list[tuple[Raw, Any]]) -> tuple[list[Raw], list[str]]:
+        found: list[str] = []
+        objects = as_held(
+            given, lambda raw, why: found.append(why), found.append, ("default-scheduler",), new_importer()
+        )
+        return [dict(obj.at_version(1).raw) for obj in objects], found
+
+    assert held(read) == held([(raw, None) for raw in raws])
+    assert held(read)[1] == ['Pod: unknown field "spec.unknown", dropped']
 
 
 class _Saying(ServerConnection):
