@@ -142,6 +142,12 @@ def test_older_plugins_that_score_by_a_shape(plugin: str, args_type: Any, highes
     assert args_type() == args_type(spreading, (ResourceWeight("cpu", 1), ResourceWeight("memory", 1)))
 
 
+def test_a_refusal_has_the_given_value() -> None:
+    with pytest.raises(ConfigErrors) as refused:
+        args_of("DefaultPreemption", {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0})
+    assert [error.value for error in refused.value.errors] == [0]
+
+
 def test_system_means_the_two_built_in_constraints_and_list_those_given() -> None:
     assert PodTopologySpreadArgs().constraints == SYSTEM_CONSTRAINTS
     assert [(one.max_skew, one.topology_key, one.when_unsatisfiable) for one in SYSTEM_CONSTRAINTS] == [

@@ -9,8 +9,12 @@ from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.kubelets.node_labels import missing_labels
 from kschedd.controllers.nodes.cloud_nodes import CLOUD_PROVIDER, INIT_SECONDS, TAINT, CloudNodes
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.store.errors import Conflict, NotFound
 from kschedd.store.store import Store
+from kschedd.store.writes import Patch, Write
 from tests.store.manifests import Clock, node
+
+START = 1_700_000_000.0
 
 
 @pytest.mark.parametrize(
@@ -39,7 +43,7 @@ def test_a_clouds_node_is_tainted_until_it_is_initialized(
     made["metadata"]["annotations"] = annotations
     store.create(made)
     for elapsed in range(0, 40):
-        clock.now = 1_700_000_000.0 + elapsed
+        clock.now = START + elapsed
         runner.run_until_idle()
         tainted = initialized_at is None or elapsed < initialized_at
         assert store.get("Node", "", "node-1").spec["taints"] == ([other, TAINT] if tainted else [other])
@@ -62,7 +66,39 @@ def test_a_delay_goes_on_after_a_restart() -> None:
     clock.now += 20
     runner = ControllerRunner(store, [CloudNodes("external", 30.0), Kubelets()])
     runner.run_until_idle()
-    assert runner.next_deadline == 1_700_000_030.0
+    assert runner.next_deadline == START + 30
+
+
+def test_a_node_that_another_client_initializes_has_no_deadline() -> None:
+    store = Store(now=Clock())
+    runner = ControllerRunner(store, [CloudNodes("external", 30.0), Kubelets()])
+    store.create(node())
+    runner.run_until_idle()
+    assert runner.next_deadline == START + 30
+    store.merge_patch("Node", "", "node-1", {"spec": {"taints": None}})
+    runner.run_until_idle()
+    assert runner.next_deadline is None
+
+
+def test_a_patch_that_conflicts_with_another_change_is_made_again() -> None:
+    store, controller, conflict = Store(now=Clock()), CloudNodes("external", 5.0), Conflict("Node", "node-1")
+    created = store.create(node())
+
+    def refused(write: Write, now: float) -> Patch:
+        """Return the patch that follows a conflict with a new label."""
+        changed = store.merge_patch("Node", "", "node-1", {"metadata": {"labels": {"at": str(now)}}})
+        [again] = controller.on_refused(write, conflict, store, now)
+        assert isinstance(again, Patch)
+        assert again.patch["metadata"]["resourceVersion"] == str(changed.resource_version)
+        return again
+
+    [adds] = controller.reconcile(store.watch(None, created.resource_version - 1).take(), store, START)
+    assert controller.on_refused(adds, NotFound("Node", "node-1"), store, START) == []
+    again = refused(adds, START)
+    assert again.patch["spec"] == {"taints": [TAINT]}
+    store.merge_patch("Node", "", "node-1", again.patch)
+    [removes] = controller.reconcile([], store, START + 5)
+    assert refused(removes, START + 5).patch["spec"] == {"taints": None}
 
 
 HOST = {"kubernetes.io/hostname": "node-1"}

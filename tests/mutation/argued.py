@@ -256,6 +256,9 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
         ("_having_least: int = 0", "'0' becomes '1'"): _UNUSED,
         ("_DENSE = 16", "'16' becomes '17'"): _SPEED,
     },
+    "framework/costs": {
+        ("_RECENT: Final = 1000", "'1000' becomes '1001'"): _BOUND,
+    },
 }
 
 

@@ -36,7 +36,6 @@ TESTED_BY: Final = {
     "cache/table_without_pods": "scheduling/test_nominated_node plugins/test_podtopologyspread",
     "cache/term_index": "cache/test_counts",
     "controllers/nodes/node_health": "controllers/test_node_health controllers/test_nodelifecycle",
-    "framework/cycle_state": "scheduling/test_scheduler",
     "framework/dry_run": "scheduling/test_candidates scheduling/test_preemption",
     "framework/exclusion": "framework/test_guard framework/test_costs",
     "framework/fast_path": "scheduling/test_scheduler scheduling/test_prepared",

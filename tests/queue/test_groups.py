@@ -395,7 +395,11 @@ def test_a_change_of_the_rule_regroups_all_pods(make: Make) -> None:
         (f"d/{name}", "Reconfigured") for name in ("other", "a", "b")
     ]
     assert (q.groups.entries(), q.counts()[SubQueue.ACTIVE]) == ([], 4)
+    q.moves.clear()
     q.reconfigure(GROUPED, now=2)
+    assert [(move.pod, move.source, move.target) for move in q.moves] == [
+        ("d/other", SubQueue.ACTIVE, SubQueue.INCOMPLETE_GROUP)
+    ]
     assert q.places() == {"a": "active", "b": "active", "other": "incomplete_group", "single": "active"}
     assert sorted(names(q.cycle(3))) == ["single"]
     assert sorted(names(q.cycle(3))) == ["a", "b"]
