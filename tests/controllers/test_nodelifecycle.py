@@ -315,6 +315,27 @@ def test_a_node_that_is_gone_is_forgotten() -> None:
     assert cluster.runner.next_deadline is None
 
 
+def test_a_node_that_is_deleted_before_the_next_check_causes_no_check() -> None:
+    cluster = Cluster()
+    cluster.add("a", "b", "c")
+    cluster.state_ready("False", "a")
+    assert cluster.lifecycle.next_deadline == START + 5
+    cluster.store.delete("Node", "", "a")
+    cluster.runner.run_until_idle()
+    assert cluster.lifecycle.next_deadline is None
+
+
+def test_a_node_whose_deletion_is_not_observed_yet_gets_no_taint() -> None:
+    cluster = Cluster()
+    names = cluster.add_zone("z", 9)
+    cluster.kubelet("stopped", *names[:2])
+    cluster.run_to(60)
+    assert [one.node for one in cluster.lifecycle.upcoming()] == [names[1]]
+    cluster.store.delete("Node", "", names[1])
+    assert cluster.lifecycle.reconcile([], cluster.store, START + 70) == []
+    assert cluster.lifecycle.upcoming() == []
+
+
 @pytest.mark.parametrize(
     ("sizes", "lost", "states", "tainted_at"),
     [
@@ -395,6 +416,24 @@ def test_when_every_zone_is_down_all_nodes_lose_their_taints_until_one_is_back()
     assert cluster.states() == {"a": FULL, "b": NORMAL}
     assert cluster.tainted_at(a) == [5015, 5025, 5035]
     assert cluster.tainted_at(b) == [5015, 5025]
+
+
+def test_nodes_that_wait_for_a_taint_when_every_zone_is_down_wait_without_end_from_the_next_check_on() -> None:
+    cluster = Cluster()
+    names = cluster.add_zone("z", 4)
+    cluster.kubelet("stopped", *names[:2])
+    cluster.run_to(10)
+    cluster.kubelet("stopped", *names[2:])
+    cluster.run_to(64)
+    assert [(one.node, one.what) for one in cluster.lifecycle.upcoming()][:1] == [(names[2], "Unknown")]
+    assert (names[1], "NoExecute") in [(one.node, one.what) for one in cluster.lifecycle.upcoming()]
+    cluster.run_to(65)
+    assert cluster.states() == {"z": FULL}
+    assert cluster.lifecycle.upcoming() == []
+    cluster.run_to(70)
+    assert {(one.node, one.what, one.at_s) for one in cluster.lifecycle.upcoming()} == {
+        (name, "NoExecute", None) for name in names
+    }
 
 
 def test_excluded_nodes_do_not_count_but_are_tainted() -> None:

@@ -16,6 +16,7 @@ from kschedd.framework.events import (
     UNSCHEDULED_POD_UPDATE,
     ActionType,
     ClusterEvent,
+    CustomResource,
     EventResource,
     hint_map,
     hints_of,
@@ -69,6 +70,7 @@ def test_bits_are_those_of_1_37() -> None:
     assert int(A.ALL) == 2**15 - 1
     assert A.UPDATE == A.ALL & ~A.ADD & ~A.DELETE
     assert int(A.UPDATE_POD_GENERATED_RESOURCE_CLAIM) == 2**14
+    assert [int(action) for action in A] == [2**place for place in range(15)]
 
 
 @pytest.mark.parametrize(
@@ -203,6 +205,18 @@ def asking(**requests: str) -> dict[str, Any]:
             id="claim-generated",
         ),
         pytest.param(
+            {},
+            {"status": {"extendedResourceClaimStatus": {"resourceClaimName": "a"}}},
+            ["UnschedulablePodUpdatePodGeneratedResourceClaim"],
+            id="claim-for-extended-resources-generated",
+        ),
+        pytest.param(
+            {"status": {"extendedResourceClaimStatus": {"resourceClaimName": "a"}}},
+            {"status": {"extendedResourceClaimStatus": {"resourceClaimName": "b"}}},
+            ["UnschedulablePodUpdatePodGeneratedResourceClaim"],
+            id="another-claim-for-extended-resources",
+        ),
+        pytest.param(
             {"spec": {"nodeName": "n"}},
             {"spec": {"nodeName": "n", **asking(cpu="1m")}, "metadata": {"labels": {"a": "b"}}},
             ["AssignedPodUpdatePodLabel", "AssignedPodUpdatePodScaleDown"],
@@ -221,6 +235,8 @@ def test_other_objects() -> None:
     assert object_event(claim, claim) == event(R.PERSISTENT_VOLUME_CLAIM, A.UPDATE)
     assert object_event(claim, None) == event(R.PERSISTENT_VOLUME_CLAIM, A.DELETE)
     assert object_event(None, other) is None
+    custom = Object.from_raw({"kind": "AssignedPod", "metadata": {"name": "c"}})
+    assert object_event(None, custom) == ClusterEvent(CustomResource("AssignedPod"), A.ADD), "a kind like any other"
 
 
 def test_waiting_for_new_nodes_is_waiting_for_taints_too() -> None:

@@ -259,6 +259,19 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
     "framework/costs": {
         ("_RECENT: Final = 1000", "'1000' becomes '1001'"): _BOUND,
     },
+    "controllers/nodes/nodelifecycle": {
+        (
+            "for waiting in (self._concerned, self._passing, self._freed):",
+            "', self._freed' becomes ''",
+        ): "A node that no longer exists gets no write.",
+    },
+    "controllers/nodes/tainteviction": {
+        (
+            "return event.type == DELETED and (key in self._since or key in self._marked)",
+            "'event.type == DELETED and (key in self._since or key in self._marked)' becomes "
+            "'(key in self._since or key in self._marked)'",
+        ): _SPEED,
+    },
 }
 
 
