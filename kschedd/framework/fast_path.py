@@ -10,7 +10,7 @@ A pod's signature is its spec (without the assigned node), namespace and labels.
 """
 
 from collections.abc import Callable, Collection, Hashable
-from typing import ClassVar, Final, Literal, Protocol
+from typing import ClassVar, Final, Literal, Protocol, get_args
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
@@ -21,7 +21,7 @@ from kschedd.framework.interface import Plugin
 PRE_POINTS: Final = ("pre_filter", "pre_score")
 IDLE_POINTS: Final = ("pre_filter", "filter", "binding")
 Dependency = Literal["node", "requested", "pods"]
-DEPENDENCIES: Final[frozenset[str]] = frozenset(("node", "requested", "pods"))
+DEPENDENCIES: Final[frozenset[str]] = frozenset(get_args(Dependency))
 
 
 class CacheableEvaluation(Plugin, Protocol):

@@ -8,6 +8,7 @@ import pytest
 from kschedd.config.in_tree import IN_TREE, in_tree_class
 from kschedd.config.model import EXTENSION_POINTS
 from kschedd.framework import fast_path
+from kschedd.framework.guarding.answers import BadAnswer, idle_points
 from kschedd.framework.guarding.guarded import GUARDED_METHODS
 from kschedd.framework.interface import POINTS, EnqueueExtensions, extension_points, methods_of, missing_methods
 from kschedd.framework.registry import PluginLoadError, Registry
@@ -84,6 +85,12 @@ class WithoutWords:
 
     def filter_rows(self, state: Any, pod: Any, table: Any, rows: Any) -> None:
         return None
+
+
+def test_an_out_of_tree_plugin_may_be_idle_at_these_points_only() -> None:
+    assert idle_points("idle_for", ["pre_filter", "filter", "binding"]) == ("pre_filter", "filter", "binding")
+    with pytest.raises(BadAnswer, match=r"^idle_for returned 'score'; allowed are pre_filter, filter, binding$"):
+        idle_points("idle_for", ["score"])
 
 
 def test_half_a_protocol_is_refused_with_what_is_missing() -> None:

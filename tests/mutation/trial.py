@@ -37,7 +37,7 @@ TESTED_BY: Final = {
     "cache/term_index": "cache/test_counts",
     "controllers/nodes/node_health": "controllers/test_node_health controllers/test_nodelifecycle",
     "framework/dry_run": "scheduling/test_candidates scheduling/test_preemption",
-    "framework/fast_path": "scheduling/test_scheduler scheduling/test_prepared",
+    "framework/fast_path": "framework/test_interface scheduling/test_scheduler scheduling/test_prepared",
     "framework/faults": "framework/test_guard framework/test_processes",
     "framework/guarding/answers": "framework/test_processes scheduling/test_faults scheduling/test_driver",
     "framework/guarding/guarded": "framework/test_interface framework/test_processes",
