@@ -41,12 +41,13 @@ def test_each_view_of_a_report(tmp_path: Path, chromium: Chromium) -> None:
         "pending: pod/giant in default, 1 pod, 2 steps",
         "cell: #/nodes/node-b/30",
         "at that time: 30s: 76 % of the fullest resource requested",
-        "time: now",
+        "time: the end",
         "pods of a node: default/second pending",
         "decisions: 6",
         "decision: Decision about default/giant, attempt 2",
         "unknown pod: This report does not contain default/none.",
         "queue: Unschedulable: 1",
+        "section: A run",
         *COMMON,
     ]
 

@@ -21,7 +21,9 @@ const view = async (name, ready, most) => {
 };
 
 await view("nodes", "canvas.map", 250_000);
-say("facts", await page.locator("p[role=status]", { hasText: "5,000 nodes in 3 zones" }).innerText());
+say("facts", (await page.locator("p[role=status]", { hasText: "5,000 nodes in 3 zones" }).innerText()).split(" In each zone")[0]);
+const row = (at) => page.locator("main tbody tr").nth(at).locator("th, td:last-child").allInnerTexts();
+say("first nodes", [(await row(0)).join(" "), (await row(1)).join(" ")].join("; "));
 say("colors", await page.evaluate(() => {
   const canvas = document.querySelector("canvas.map");
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -29,7 +31,11 @@ say("colors", await page.evaluate(() => {
   for (let at = 0; at < data.length; at += 4) if (data[at + 3] === 255) found.add(data[at] << 16 | data[at + 1] << 8 | data[at + 2]);
   return found.size > 4 ? "several" : found.size;
 }));
-await shot(page, "web-nodes-5000");
+for (const size of [400, 2000, 1200]) {
+  await page.setViewportSize({ width: size, height: 900 });
+  await page.waitForTimeout(300);
+  await shot(page, "web-nodes-5000-" + size, { fullPage: false });
+}
 await page.locator("canvas.map").focus();
 await page.keyboard.press("ArrowDown");
 await page.keyboard.press("Enter");

@@ -55,6 +55,9 @@ if (await page.locator("#views a", { hasText: "What if" }).count()) {
   say("what if", (await page.locator(".card p").allInnerTexts()).join("; "));
   await check(page, "what-if");
 }
+await open("#/summary", "#summary");
+await page.locator("nav a", { hasText: "Nodes over time" }).click();
+say("section", await page.evaluate(() => document.getElementById("nodes").getBoundingClientRect().top < innerHeight && document.querySelector("h1").innerText));
 await open("#columns", "#summary");
 await open("#t-0", "#t-0");
 say("linked column", (await page.locator("#t-0").isVisible()) ? "is shown" : "is hidden");

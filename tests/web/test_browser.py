@@ -194,8 +194,8 @@ def test_5_000_nodes_and_50_000_pods(chromium: Chromium) -> None:
     with served(cluster) as address:
         assert chromium.run("large.mjs", address) == [
             "nodes: nodes.usage, bytes within 250000",
-            "facts: 5,000 nodes in 3 zones, 50,000 pods, 0 cordoned, 7 not ready. The fullest nodes come first in each "
-            "zone.",
+            "facts: 5,000 nodes in 3 zones, 50,000 pods, 0 cordoned, 7 not ready.",
+            "first nodes: node-4 NotReady; node-3 NotReady",
             "colors: several",
             "pods of a node: 13",
             "pending: causes.pending, bytes within 20000",

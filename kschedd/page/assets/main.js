@@ -21,10 +21,11 @@ let resting = 0; // time before which the open view is not refreshed
 let stale = false;
 
 function route() {
-  const [name, ...args] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
+  const viewed = location.hash.startsWith("#/"); // otherwise the fragment names a part of the summary
+  const [name, ...args] = viewed ? location.hash.slice(2).split("/").map(decoded) : ["summary", decoded(location.hash.slice(1))];
   const known = Object.hasOwn(VIEWS, name) ? name : frozen ? "summary" : "pending";
-  if (known === "summary" && open?.name === known) { // the fragment names a part of the summary
-    summary.find(name);
+  if (!viewed && known === "summary" && open?.name === known) {
+    summary.find(args[0]);
     return;
   }
   for (const link of document.querySelectorAll("#views a")) {
@@ -34,7 +35,7 @@ function route() {
   const root = el("div");
   main.replaceChildren(root);
   open?.close?.();
-  open = { name: known, ...VIEWS[known].open(root, known === name ? args : [name]) };
+  open = { name: known, ...VIEWS[known].open(root, known === name ? args : []) };
   document.title = VIEWS[known].TITLE + " · kschedd";
   refresh();
 }

@@ -16,8 +16,8 @@ export function open(root, [wanted, moment]) {
   const facts = el("p", { role: "status" });
   const detail = el("section", { "aria-live": "polite" }, el("p", { class: "dim", text: "Choose a node: click on it, or use the arrow keys." }));
   const resource = el("select", { onchange: () => draw() });
-  const slider = el("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "time of the map", oninput: () => { draw(); told(); } });
-  const time = el("output", { text: "now" });
+  const slider = el("input", { class: "time", type: "range", min: 0, max: 0, value: 0, "aria-label": "time of the map", oninput: () => { draw(); told(); } });
+  const time = el("output");
   const past = el("label", { hidden: true }, "time", slider, time);
   const reading = el("button", { type: "button", text: "Read earlier times", onclick: () => readPast() });
   const moments = el("p", { role: "status" });
@@ -40,7 +40,7 @@ export function open(root, [wanted, moment]) {
   const at = () => (history && Number(slider.value) < columns() ? Number(slider.value) : null); // column of time; null: now
   const resourceShown = () => resource.value || FULLEST;
 
-  /** The nodes at the time of the slider: names, zones, shares, and the state of each as text. */
+  /** The nodes at the time of the slider: names, zones, shares and problems. */
   function shown() {
     if (at() === null) return present(usage, resourceShown());
     return earlier(history, at(), resourceShown());
@@ -76,7 +76,7 @@ export function open(root, [wanted, moment]) {
 
   function draw() {
     if (!usage) return;
-    time.textContent = at() === null ? "now" : history.columns[at()];
+    time.textContent = at() !== null ? history.columns[at()] : frozen ? "the end" : "now";
     const nodes = shown();
     const zones = new Map();
     nodes.names.forEach((_, index) => {
@@ -84,15 +84,16 @@ export function open(root, [wanted, moment]) {
       if (!zones.has(zone)) zones.set(zone, []);
       zones.get(zone).push(index);
     });
-    for (const indexes of zones.values()) indexes.sort((a, b) => nodes.shares[b] - nodes.shares[a]);
+    const first = (a, b) => Boolean(nodes.problems[b]) - Boolean(nodes.problems[a]) || nodes.shares[b] - nodes.shares[a];
+    for (const indexes of zones.values()) indexes.sort(first);
     paint(zones, nodes);
-    facts.textContent = [plural(nodes.names.length, "node") + " in " + plural(zones.size, "zone"), ...counted(nodes)].join(", ") + ". The fullest nodes come first in each zone.";
-    const fullest = nodes.names.map((_, index) => index).sort((a, b) => nodes.shares[b] - nodes.shares[a]).slice(0, 10);
+    facts.textContent = [plural(nodes.names.length, "node") + " in " + plural(zones.size, "zone"), ...counted(nodes)].join(", ") + ". In each zone, " + (at() === null ? "nodes with a problem come first, then the fullest nodes." : "the fullest nodes come first.");
+    const fullest = nodes.names.map((_, index) => index).sort(first).slice(0, 10);
     const rows = at() === null
-      ? fullest.map((index) => [nodeLink(usage.nodes[index]), usage.zones[index] || "none", usage.pods[index], percent(usage, "cpu", index), percent(usage, "memory", index), nodes.states[index]])
+      ? fullest.map((index) => [nodeLink(usage.nodes[index]), usage.zones[index] || "none", usage.pods[index], percent(usage, "cpu", index), percent(usage, "memory", index), [nodes.problems[index], nodes.cordoned[index] ? "cordoned" : ""].filter(Boolean).join(", ")])
       : fullest.map((index) => [nodeLink(nodes.names[index]), nodes.zones[index] || "none", hundredths(nodes.shares[index])]);
     const heads = at() === null ? ["node", "zone", "pods", "cpu", "memory", "state"] : ["node", "zone", resourceShown()];
-    listing.replaceChildren(el("section", {}, table("The ten fullest nodes", heads, rows)));
+    listing.replaceChildren(el("section", {}, table(at() === null ? "The first ten nodes: with a problem, then the fullest" : "The ten fullest nodes", heads, rows)));
   }
 
   function paint(zones, nodes) {
@@ -128,14 +129,14 @@ export function open(root, [wanted, moment]) {
     for (const [text, top] of heads) pen.fillText(text, 0, top + 13);
     const gap = size > 6 ? 1 : 0;
     for (const { x, y: top, index } of places) {
-      const share = nodes.shares[index], state = nodes.states[index];
-      pen.fillStyle = colors[level(share)];
+      const share = nodes.shares[index], problem = nodes.problems[index];
+      pen.fillStyle = colors[problem ? 10 : level(share)];
       pen.fillRect(x, top, size - gap, size - gap);
       pen.strokeStyle = mark;
       pen.beginPath(); // a sign besides the color
-      if (share > 1 || state.includes("cordoned")) { pen.moveTo(x + 1, top + size - 2); pen.lineTo(x + size - 2, top + 1); }
+      if (share > 1 || nodes.cordoned[index]) { pen.moveTo(x + 1, top + size - 2); pen.lineTo(x + size - 2, top + 1); }
       if (share > 1) { pen.moveTo(x + 1, top + 1); pen.lineTo(x + size - 2, top + size - 2); }
-      if (state.includes("NotReady")) { pen.moveTo(x + 1, top + size / 2); pen.lineTo(x + size - 2, top + size / 2); }
+      if (problem) { pen.moveTo(x + 1, top + size / 2); pen.lineTo(x + size - 2, top + size / 2); }
       pen.stroke();
       if (nodes.names[index] === chosen) {
         pen.lineWidth = 2;
@@ -238,14 +239,13 @@ function legend() {
   const style = getComputedStyle(document.documentElement);
   const pen = canvas.getContext("2d");
   LEVELS.slice(0, 10).forEach((name, at) => { pen.fillStyle = style.getPropertyValue(name); pen.fillRect(at * 10, 0, 10, 8); });
-  return el("p", { class: "legend" }, el("span", { text: "0 %" }), canvas, el("span", { text: "100 % requested; / cordoned, X overcommitted, — not ready" }));
+  return el("p", { class: "legend" }, el("span", { text: "0 %" }), canvas, el("span", { text: "100 % requested; / cordoned, X overcommitted, — with a problem" }));
 }
 
 const hundredths = (share) => Math.round(100 * share) + "\u00a0%";
 
 function present(usage, resource) {
-  const states = usage.nodes.map((_, index) => [usage.conditions[index], usage.cordoned[index] ? "cordoned" : ""].filter(Boolean).join(", "));
-  return { names: usage.nodes, zones: usage.zones, shares: sharesOf(usage, resource), pods: usage.pods, states };
+  return { names: usage.nodes, zones: usage.zones, shares: sharesOf(usage, resource), pods: usage.pods, problems: usage.conditions, cordoned: usage.cordoned };
 }
 
 /** The nodes at an earlier time; nodes of one row share its mean. */
@@ -256,16 +256,17 @@ function earlier(history, column, resource) {
     const share = cells ? Math.max(CODES.indexOf(cells[at][column]), 0) / 50 : 0;
     for (const name of row) { names.push(name); zones.push(history.zones[at]); shares.push(share); }
   });
-  return { names, zones, shares, states: names.map(() => ""), unknown: !cells };
+  return { names, zones, shares, problems: [], cordoned: [], unknown: !cells };
 }
 
-function counted({ shares, states, pods, unknown }) {
+function counted({ shares, problems, cordoned, pods, unknown }) {
   const full = shares.filter((share) => share > 1).length;
-  const having = (text) => states.filter((state) => state.includes(text)).length;
+  const bad = problems.filter(Boolean).length, unready = problems.filter((problem) => problem.includes("NotReady")).length;
   return [
     pods ? plural(pods.reduce((sum, count) => sum + count, 0), "pod") : "",
-    pods ? number(having("cordoned")) + " cordoned" : "",
-    having("NotReady") ? number(having("NotReady")) + " not ready" : "",
+    pods ? number(cordoned.filter(Boolean).length) + " cordoned" : "",
+    unready ? number(unready) + " not ready" : "",
+    bad > unready ? number(bad - unready) + " with another problem" : "",
     full ? number(full) + " overcommitted" : "",
     unknown ? "earlier shares of this resource are unknown" : "",
   ].filter(Boolean);
