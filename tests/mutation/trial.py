@@ -34,7 +34,6 @@ TESTED_BY: Final = {
     "cache/scoring_columns": "plugins/test_noderesources",
     "cache/table": "cache/test_table cache/test_scheduler_cache",
     "cache/table_without_pods": "scheduling/test_nominated_node plugins/test_podtopologyspread",
-    "cache/term_index": "cache/test_counts",
     "controllers/nodes/node_health": "controllers/test_node_health controllers/test_nodelifecycle",
     "framework/dry_run": "scheduling/test_candidates scheduling/test_preemption",
     "framework/fast_path": "framework/test_interface scheduling/test_scheduler scheduling/test_prepared",
