@@ -45,7 +45,6 @@ TESTED_BY: Final = {
     "framework/plugin_file": "scheduling/test_plugin_reload framework/test_validating_admission",
     "framework/postfilter": "scheduling/test_scheduler scheduling/test_preemption",
     "framework/registry": "framework/test_interface framework/test_validating_admission scheduling/test_plugin_reload",
-    "framework/status": "framework/test_guard scheduling/test_verdicts",
     "framework/writes": "scheduling/test_driver",
     "http/bounded_pool": "actors/test_webhooks",
     "plugins/defaultbinder": "plugins/test_defaultbinder scheduling/test_driver",
