@@ -20,6 +20,13 @@ from kschedd.errors import KscheddError
 A = TypeVar("A")
 
 _WORDS: Mapping[Any, str] = {str: "text", int: "integer", float: "number", bool: "boolean", Any: "value"}
+_SCHEMA_TYPES: Mapping[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    NoneType: "null",
+}
 _EXPECTED: Mapping[Any, str] = {str: "text", int: "an integer", float: "a number", bool: "true or false"}
 
 
@@ -65,6 +72,29 @@ def meanings(answer: Any, path: str = "") -> Iterator[tuple[str, str]]:
 def _classes(answer: Any) -> Sequence[Any]:
     """Return the attrs classes that an answer may have."""
     return [each for each in get_args(answer) or (answer,) if _is_class(each)]
+
+
+def json_schema(kind: Any) -> dict[str, Any]:
+    """Return the JSON Schema of the plain values of this type. Objects may have further keys."""
+    if get_origin(kind) is Annotated:
+        of, meaning = get_args(kind)[:2]
+        return {**json_schema(of), "description": meaning}
+    if get_origin(kind) in (Union, UnionType):
+        schemas = [json_schema(each) for each in get_args(kind) if each is not Absent]
+        return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    if _is_class(kind):
+        hints, names = _hints(kind), _names(kind)
+        required = [key for name, key in names if not _may_be_absent(hints[name])]
+        return {
+            "type": "object",
+            "properties": {key: json_schema(hints[name]) for name, key in names},
+            "required": required,
+        }
+    if _is(kind, Mapping):
+        return {"type": "object", "additionalProperties": json_schema(get_args(kind)[1])}
+    if _is(kind, Sequence):
+        return {"type": "array", "items": json_schema(get_args(kind)[0])}
+    return {} if kind is Any else {"type": _SCHEMA_TYPES[kind]}
 
 
 @attrs.define(eq=False)

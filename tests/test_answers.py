@@ -7,7 +7,7 @@ import attrs
 import msgpack
 import pytest
 
-from kschedd.answers import ABSENT, Absent, AnswerError, meanings, plain, read, returned, shape
+from kschedd.answers import ABSENT, Absent, AnswerError, json_schema, meanings, plain, read, returned, shape
 from kschedd.rpc.encoding import encode_response
 
 NodeName = Annotated[str, "node"]
@@ -42,6 +42,28 @@ def test_a_class_has_the_shape_of_its_fields() -> None:
     found = "{name, part: {number}, parts: [{number}], nodes: [node], by_node: {NODE: {TEXT: {number}}}, "
     assert shape(Whole) == f"{found}counts: {{NODE: integer}}, rate, more?: {{number}}}}"
     assert returned(list[Part]) == "An array of `{number}`"
+
+
+def test_a_class_has_a_json_schema() -> None:
+    part = {
+        "type": "object",
+        "properties": {"number": {"type": "integer", "description": "how many"}},
+        "required": ["number"],
+    }
+    nullable_text = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    found = json_schema(Whole)
+    assert found["required"] == ["name", "part", "parts", "nodes", "by_node", "counts", "rate"]
+    assert found["properties"] == {
+        "name": {**nullable_text, "description": "null: it has none"},
+        "part": {"anyOf": [part, {"type": "null"}]},
+        "parts": {"type": "array", "items": part},
+        "nodes": {"type": "array", "items": {"type": "string", "description": "node"}},
+        "by_node": {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": part}},
+        "counts": {"type": "object", "additionalProperties": {"type": "integer"}, "description": "pods by node"},
+        "rate": {"type": "number"},
+        "more": {**part, "description": "only sometimes"},
+    }
+    assert json_schema(Any) == {}
 
 
 def test_a_field_has_its_meaning_by_its_path() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.assistants.command import WRITING, ServedCluster, checked_words, one_word, run, words_in
+from kschedd.assistants.results import ChangedData
 from kschedd.assistants.tool import Answer, Tool
 from kschedd.assistants.trying import COMMAND, INPUT
 from kschedd.service.params import Param
@@ -21,7 +22,7 @@ def tools(target: ServedCluster) -> list[Tool]:
         target.run_to_rest()
         counts = target.daemon.call("queue.list", limit=0)["counts"]
         pending = ", ".join(f"{place} {count:,}" for place, count in counts.items() if count) or "none"
-        return Answer.of_text(f"{answer}pods without a node now: {pending}", {"pending": sum(counts.values())})
+        return Answer.of_text(f"{answer}pods without a node now: {pending}", ChangedData(sum(counts.values())))
 
     def apply(given: Raw) -> Answer:
         return done(["apply", "-n", given["namespace"]], given["manifests"])
@@ -45,8 +46,9 @@ def tools(target: ServedCluster) -> list[Tool]:
             (Param("manifests", "string", doc="YAML or JSON text"), _NAMESPACE),
             apply,
             writes=True,
+            data=ChangedData,
         ),
-        Tool("delete", "Delete one object.", (_KIND, _NAME, _NAMESPACE), delete, writes=True),
+        Tool("delete", "Delete one object.", (_KIND, _NAME, _NAMESPACE), delete, writes=True, data=ChangedData),
         Tool(
             "scale",
             "Set the number of replicas of a workload.",
@@ -58,6 +60,7 @@ def tools(target: ServedCluster) -> list[Tool]:
             ),
             scale,
             writes=True,
+            data=ChangedData,
         ),
         Tool(
             "cordon",
@@ -65,6 +68,7 @@ def tools(target: ServedCluster) -> list[Tool]:
             (Param("node", "string", doc="the object's name"), Param("on", "boolean", False, True, "false: uncordon")),
             cordon,
             writes=True,
+            data=ChangedData,
         ),
         Tool(
             "change",
@@ -72,6 +76,7 @@ def tools(target: ServedCluster) -> list[Tool]:
             (COMMAND, INPUT),
             change,
             writes=True,
+            data=ChangedData,
         ),
     ]
 

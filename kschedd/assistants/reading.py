@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.assistants.command import ServedCluster, one_word, run, session_on
+from kschedd.assistants.results import OverviewData
 from kschedd.assistants.tool import Answer, Tool, ToolError
 from kschedd.printing import documents
 from kschedd.printing.columns.by_kind import RowContext
@@ -44,7 +45,7 @@ def tools(target: ServedCluster) -> list[Tool]:
             lines += [f"  and {len(reasons) - _GROUPS:,} more reasons: see `queue`"]
         if status["paused"]:
             lines += ["scheduling is stopped by the debugger"]
-        return Answer(lines=lines, data={"pending": sum(counts.values()), "nodes": status["nodes"]})
+        return Answer(lines=lines, data=OverviewData(sum(counts.values()), status["nodes"]))
 
     def listed(given: Raw) -> Answer:
         kind = kind_of_word(session_on(target, [], []), given["kind"])
@@ -113,6 +114,7 @@ def tools(target: ServedCluster) -> list[Tool]:
             "Summarise the cluster: numbers of objects, requests by zone, pending pods by reason. Begin here.",
             (),
             overview,
+            data=OverviewData,
         ),
         Tool(
             "list",

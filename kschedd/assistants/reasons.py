@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from kschedd.api.text.similar import did_you_mean
 from kschedd.assistants.command import CommandFailed, ServedCluster, checked_words, run, session_on, words_in
+from kschedd.assistants.results import ExpectedData, ExplainedData, SuggestedStep, Suggestion
 from kschedd.assistants.tool import Answer, Tool, ToolError
 from kschedd.printing.reports.explaining import explanation
 from kschedd.printing.terminal.style import TerminalStyle
@@ -38,8 +39,8 @@ def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
         try:
             run(target, checked_words(["expect", *words_in(given["what"]), *time], "", ("expect",)))
         except CommandFailed as unmet:
-            return Answer.of_text(f"not true\n{unmet}", {"met": False})
-        return Answer.of_text("true", {"met": True})
+            return Answer.of_text(f"not true\n{unmet}", ExpectedData(False))
+        return Answer.of_text("true", ExpectedData(True))
 
     attempt = Param("attempt", "integer", False, doc="use the state at the pod's attempt with this number", minimum=1)
     return [
@@ -49,6 +50,7 @@ def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
             "would be scheduled, rejected nodes by reason, scores.",
             (_POD, attempt),
             explain,
+            data=ExplainedData,
         ),
         Tool(
             "why_not",
@@ -56,6 +58,7 @@ def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
             "cause, and changes with which it would be scheduled.",
             (_POD, Param("node", "string", doc="name of the node")),
             why_not,
+            data=ExplainedData,
         ),
         Tool(
             "expect",
@@ -67,6 +70,7 @@ def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
                 Param("within", "string", False, doc="the longest time to wait for the condition, such as 30s or 10m"),
             ),
             expect,
+            data=ExpectedData,
         ),
     ]
 
@@ -87,20 +91,20 @@ def _blocked_node(target: ServedCluster, found: Raw, node: str, *, writes: bool)
     lines = explanation(found, TerminalStyle(), node=node, most=6).splitlines()
     data = {"pod": found["pod"], "node": found["node"], "would_be_on": found["chosen"]}
     if found["attempt"] or (found["node"] and found["node_exists"]):
-        return Answer(lines=lines, data={**data, "suggestions": []})
+        return Answer(lines=lines, data=ExplainedData(**data, suggestions=()))
     diagnosis = _diagnosed(target, found["pod"])
     suggestions = [_remedy(each) for each in diagnosis["remedies"][:_MOST]]
     helps = [line for each in suggestions for line in _lines(each)]
     if suggestions:
         how = "`change` does it" if writes else "`plan` shows its other effects; this server changes nothing"
         helps = [_TESTED.rstrip(), *helps, f"  ({how})"]
-    data |= {"suggestions": suggestions, **{key: diagnosis[key] for key in ("workload", "cause", "also", "confidence")}}
+    more = {key: diagnosis[key] for key in ("workload", "cause", "also", "confidence")}
     causes = [f"cause: {each['message']} ({each['code']})" for each in (diagnosis["cause"], *diagnosis["also"])]
     # First come the causes, then the suggestions, then the rejections by plugin.
-    return Answer(lines=[*causes, *helps, *lines], data=data)
+    return Answer(lines=[*causes, *helps, *lines], data=ExplainedData(**data, **more, suggestions=suggestions))
 
 
-def _remedy(each: Raw) -> dict[str, Any]:
+def _remedy(each: Raw) -> Suggestion:
     """Return a remedy as a suggestion.
 
     The suggestion contains its shell commands and, separate from them, their input (a here-document in the original).
@@ -109,21 +113,17 @@ def _remedy(each: Raw) -> dict[str, Any]:
     for command in each["commands"]:
         line, _, given = str(command).partition("\n")
         words = line.removesuffix(" <<'EOF'").removeprefix("kschedd ")
-        steps.append({"command": words, "input": given.removesuffix("\nEOF")})
-    return {
-        "sentence": each["summary"],
-        "placed": f"then {each['scheduled']} of its workload's pods are scheduled",
-        "displaced": each["displaced"],
-        "steps": steps,
-    }
+        steps.append(SuggestedStep(words, given.removesuffix("\nEOF")))
+    placed = f"then {each['scheduled']} of its workload's pods are scheduled"
+    return Suggestion(each["summary"], placed, each["displaced"], steps)
 
 
-def _lines(suggestion: Raw) -> list[str]:
-    gone = suggestion["displaced"]
+def _lines(suggestion: Suggestion) -> list[str]:
+    gone = suggestion.displaced
     more = f" and {len(gone) - 3:,} more" if len(gone) > 3 else ""
     displaced = f"; {', '.join(gone[:3])}{more} would be gone" if gone else ""
-    lines = [f"- {suggestion['sentence']}: {suggestion['placed']}{displaced}"]
-    for step in suggestion["steps"]:
-        lines += [f"    command: {step['command']}"]
-        lines += [f"      input: {line}" for line in step["input"].splitlines()]
+    lines = [f"- {suggestion.sentence}: {suggestion.placed}{displaced}"]
+    for step in suggestion.steps:
+        lines += [f"    command: {step.command}"]
+        lines += [f"      input: {line}" for line in step.input.splitlines()]
     return lines

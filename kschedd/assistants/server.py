@@ -25,6 +25,7 @@ def mcp_server(toolbox: Toolbox) -> Server[Any]:
                     name=tool.name,
                     description=tool.doc,
                     input_schema=tool.schema,
+                    output_schema=tool.output_schema,
                     annotations=types.ToolAnnotations(
                         read_only_hint=not tool.writes, destructive_hint=tool.writes, open_world_hint=False
                     ),

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.answers import json_schema, plain
+from kschedd.assistants.results import NO_DATA, NoData, PageData
 from kschedd.errors import KscheddError
 from kschedd.service.params import Param, bind
 
@@ -43,10 +45,10 @@ class Answer:
     head: str = ""  # header lines with their line ends, shown on every page
     lines: Sequence[str] = ()
     rows: str = ""
-    data: Mapping[str, Any] = {}
+    data: attrs.AttrsInstance = NO_DATA
 
     @classmethod
-    def of_text(cls, text: str, data: Mapping[str, Any] = {}) -> "Answer":
+    def of_text(cls, text: str, data: attrs.AttrsInstance = NO_DATA) -> "Answer":
         return cls(lines=text.splitlines(), data=data)
 
 
@@ -55,7 +57,10 @@ Run = Callable[[dict[str, Any]], Answer]
 
 @attrs.frozen
 class Tool:
-    """A tool. `run` is called with a value for each parameter. `limit` is the default number of lines per page."""
+    """A tool. `run` is called with a value for each parameter. `limit` is the default number of lines per page.
+
+    `data` is the class of the data in the results.
+    """
 
     name: str
     doc: str
@@ -63,6 +68,7 @@ class Tool:
     run: Run
     writes: bool = False
     limit: int = 0  # 0: as many as fit
+    data: type[attrs.AttrsInstance] = NoData
 
     @property
     def declared(self) -> tuple[Param, ...]:
@@ -81,6 +87,12 @@ class Tool:
             "additionalProperties": False,
         }
 
+    @property
+    def output_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the data, including the position of the page."""
+        own, page = json_schema(self.data), json_schema(PageData)
+        return {**own, "properties": own["properties"] | page["properties"]}
+
     def call(self, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the text and the data of a page. Raises BadParamsError, and the exceptions of the tool."""
         given = bind(self.name, self.declared, [dict(arguments)])
@@ -88,7 +100,7 @@ class Tool:
         shown, after = _page(answer.lines, given["cursor"], given.get("limit") or len(answer.lines))
         total = len(answer.lines)
         text = answer.head + "".join(f"{line}\n" for line in shown)
-        data = dict(answer.data)
+        data: dict[str, Any] = plain(answer.data)
         if answer.rows:
             data |= {"total": total, "shown": len(shown)}
         if after < total:

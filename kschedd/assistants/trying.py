@@ -11,6 +11,7 @@ import attrs
 
 from kschedd.api.manifests import ManifestReading, read_text
 from kschedd.assistants.command import READING, WRITING, CommandFailed, ServedCluster, checked_words, run, words_in
+from kschedd.assistants.results import CapacityData, CheckedData, NodesNeededData, PlannedData, ScenarioData
 from kschedd.assistants.tool import Answer, Tool, ToolError
 from kschedd.printing.reports import checking
 from kschedd.printing.reports.forks import diff_text, without_place
@@ -50,11 +51,11 @@ def tools(target: ServedCluster) -> list[Tool]:
         lines = [f"tried on a copy: {f'pods without a place: {len(lost):,}' if lost else 'all pods have a place'}"]
         lines += [] if at_rest else ["work was left after an hour of virtual time"]
         lines += [*answer.splitlines(), *diff_text(diff, TerminalStyle(), len(diff["pods"])).splitlines()]
-        return Answer(lines=lines, data={"fits": not lost, "pods": Counter(pod["change"] for pod in diff["pods"])})
+        return Answer(lines=lines, data=PlannedData(not lost, Counter(pod["change"] for pod in diff["pods"])))
 
     def checked(given: Raw) -> Answer:
         report = check(call, _reading(given["manifests"]), _WITHIN_S)
-        data = {"fits": report.fits and not report.errors, "unplaced": [pod.pod for pod in report.unplaced]}
+        data = CheckedData(report.fits and not report.errors, [pod.pod for pod in report.unplaced])
         return Answer.of_text(checking.as_text(report), data)
 
     def capacity(given: Raw) -> Answer:
@@ -64,7 +65,7 @@ def tools(target: ServedCluster) -> list[Tool]:
             raise ToolError("manifests: they contain no pods or workloads")
         found = call("capacity.pods", manifests=raws, together=given["together"], shapes=shapes)
         fits = {"+".join(spec["name"] for spec in each["specs"]): each["fits"] for each in found}
-        return Answer.of_text(render(fits_table(found), TerminalStyle()), {"fits": fits})
+        return Answer.of_text(render(fits_table(found), TerminalStyle()), CapacityData(fits))
 
     def nodes_needed(given: Raw) -> Answer:
         shapes = [{"manifest": raw} for raw in _raws(given["nodes"])]
@@ -75,7 +76,7 @@ def tools(target: ServedCluster) -> list[Tool]:
         else:
             lines = [f"{each['count']} x {each['name']}" for each in found["nodes"] if each["count"]]
             lines = lines or ["no other node is needed"]
-        return Answer(lines=lines, data={"nodes": {each["name"]: each["count"] for each in found["nodes"]}})
+        return Answer(lines=lines, data=NodesNeededData({each["name"]: each["count"] for each in found["nodes"]}))
 
     def scenario(given: Raw) -> Answer:
         steps = [_read_step(number, step) for number, step in enumerate(given["steps"], 1)]
@@ -91,7 +92,7 @@ def tools(target: ServedCluster) -> list[Tool]:
                     failed.append(number)
                     lines += [f"   {line}" for line in f"FAILED: {wrong}".splitlines()]
         lines.append(f"failed: {', '.join(map(str, failed))}" if failed else "every step worked")
-        return Answer(lines=lines, data={"failed": failed})
+        return Answer(lines=lines, data=ScenarioData(failed))
 
     return [
         Tool(
@@ -100,6 +101,7 @@ def tools(target: ServedCluster) -> list[Tool]:
             "pods that would be pending.",
             (COMMAND, INPUT),
             plan,
+            data=PlannedData,
         ),
         Tool(
             "check",
@@ -107,6 +109,7 @@ def tools(target: ServedCluster) -> list[Tool]:
             "would schedule them, displaced pods, requests before and after.",
             (MANIFESTS,),
             checked,
+            data=CheckedData,
         ),
         Tool(
             "capacity",
@@ -119,6 +122,7 @@ def tools(target: ServedCluster) -> list[Tool]:
                 ),
             ),
             capacity,
+            data=CapacityData,
         ),
         Tool(
             "nodes_needed",
@@ -130,6 +134,7 @@ def tools(target: ServedCluster) -> list[Tool]:
                 ),
             ),
             nodes_needed,
+            data=NodesNeededData,
         ),
         Tool(
             "scenario",
@@ -137,6 +142,7 @@ def tools(target: ServedCluster) -> list[Tool]:
             "in several steps, with virtual time and expectations (`expect pod web-0 on node n1 within 5m`).",
             (_STEPS,),
             scenario,
+            data=ScenarioData,
         ),
     ]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.answers import read
 from kschedd.assistants.command import FILE_FLAGS, READING, WRITING, Reconnecting, checked_words
 from kschedd.assistants.tool import MAX_CHARS, ToolError
 from kschedd.assistants.toolbox import Toolbox
@@ -46,6 +47,33 @@ def _said(tools: Toolbox, tool: str, /, **arguments: Any) -> str:
     outcome = tools.call(tool, arguments)
     assert not outcome.is_error, outcome.text
     return outcome.text
+
+
+def test_each_result_has_the_keys_of_its_schema(cluster: ScenarioCluster) -> None:
+    tools = toolbox_of(cluster, writes=True)
+    one = pod("one-more")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("overview", {}),
+        ("list", {"kind": "pods"}),
+        ("get", {"kind": "pod", "name": "small"}),
+        ("explain", {"pod": "default/big"}),
+        ("explain", {"pod": "default/small"}),
+        ("why_not", {"pod": "default/big", "node": "n2"}),
+        ("expect", {"what": "nothing pending"}),
+        ("plan", {"command": "uncordon n2"}),
+        ("check", {"manifests": one}),
+        ("capacity", {"manifests": one}),
+        ("nodes_needed", {"nodes": node("large", cpu="16")}),
+        ("scenario", {"steps": [{"command": "cordon n1"}]}),
+        ("cordon", {"node": "n2", "on": False}),
+    ]
+    for name, arguments in calls:
+        outcome = tools.call(name, arguments)
+        assert not outcome.is_error, outcome.text
+        tool = tools.tools[name]
+        schema = tool.output_schema
+        assert set(schema["required"]) <= set(outcome.data) <= set(schema["properties"]), name
+        assert type(read(tool.data, outcome.data)) is tool.data, name
 
 
 def _refused(tools: Toolbox, tool: str, /, **arguments: Any) -> str:
