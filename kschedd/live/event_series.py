@@ -19,6 +19,7 @@ from kschedd.live.api_server import ServedResource
 from kschedd.live.connection import ServerRequest
 from kschedd.live.write_requests import MERGE
 from kschedd.log.events import SchedulerEvent
+from kschedd.values import fast_frozen
 
 # seconds without events after which a series has ended; also the interval of the checks
 SWEEP_S: Final = 360.0
@@ -33,10 +34,12 @@ Raw = dict[str, Any]
 _Key = tuple[str, str, str, str]
 
 
-@attrs.frozen
+@fast_frozen(eq=False)
 class WrittenEvent:
     """An Event to write. `anew` is the request to send if the Event to change no longer exists."""
 
+    namespace: str
+    name: str
     request: ServerRequest
     anew: ServerRequest | None = None
 
@@ -64,7 +67,7 @@ class EventCorrelator:
         if series is None:
             made = self._event(event)
             self._series[key] = _Series(made, event.at_s, written_s=event.at_s)
-            return WrittenEvent(_creation(made))
+            return _written(made, _creation(made))
         series.count += 1
         series.last_s = event.at_s
         return self._written(series, event.at_s) if series.count == 2 else None
@@ -110,9 +113,12 @@ class EventCorrelator:
         counted = {"series": {"count": series.count, "lastObservedTime": _at(series.last_s)}}
         meta = series.event["metadata"]
         path = _EVENTS.path_of(meta["namespace"], meta["name"])
-        return WrittenEvent(
-            ServerRequest("PATCH", path, body=counted, media_type=MERGE), _creation({**series.event, **counted})
-        )
+        change = ServerRequest("PATCH", path, body=counted, media_type=MERGE)
+        return _written(series.event, change, _creation({**series.event, **counted}))
+
+
+def _written(event: Raw, request: ServerRequest, anew: ServerRequest | None = None) -> WrittenEvent:
+    return WrittenEvent(event["metadata"]["namespace"], event["metadata"]["name"], request, anew)
 
 
 def _creation(event: Raw) -> ServerRequest:

@@ -1,7 +1,7 @@
 """RemoteEventsActor: writes the scheduler's events about pods as Events of a real cluster.
 
-Receives: batches of `SchedulerEvent` from the log's actor, without delaying it. Sends: Events to the API server, one
-after the other.
+Receives: batches of `SchedulerEvent` from the log's actor, without delaying it. Sends: Events to the API server, at
+most `_WRITERS` at the same time, because requests that arrive together cost the server less than single ones.
 Owns: the waiting events, and the series. Ends: at most a few seconds after its sender has closed.
 
 Fails: Events never delay scheduling. An Event that the server rejects is dropped. While the server cannot be reached,
@@ -24,11 +24,13 @@ from kschedd.live.api_server import ApiServer
 from kschedd.live.errors import LiveError
 from kschedd.live.event_series import SWEEP_S, EventCorrelator, WrittenEvent
 from kschedd.live.rate_limit import RateLimit
+from kschedd.live.write_order import WriteOrder
 from kschedd.log.events import SchedulerEvent
 
 log = structlog.get_logger("kschedd.events")
 
 _WAITING: Final = 1000
+_WRITERS: Final = 4
 _TRIES: Final = 12
 _PAUSE_S: Final = 10.0
 _ENDING_S: Final = 2.0
@@ -43,6 +45,8 @@ class RemoteEventsActor:
     _rate: RateLimit
     _correlator: EventCorrelator
     _waiting: deque[SchedulerEvent] = attrs.field(factory=deque, init=False)
+    _writers: int = attrs.field(default=0, init=False)  # number of tasks that write waiting events
+    _order: WriteOrder = attrs.field(factory=WriteOrder, init=False)  # of the requests for each Event
     _more: trio.Event = attrs.field(factory=trio.Event, init=False)
     _is_behind: bool = attrs.field(default=False, init=False)
     _is_ending: bool = attrs.field(default=False, init=False)
@@ -72,21 +76,33 @@ class RemoteEventsActor:
 
     async def _write_all(self, scope: trio.CancelScope) -> None:
         with scope:
-            while True:
-                if self._waiting:
-                    written = self._correlator.take(self._waiting.popleft())
-                    if written is not None:
-                        await self._write(written)
-                elif self._is_ending:
-                    return
-                else:
+            async with trio.open_nursery() as nursery:
+                while True:
+                    for _ in range(min(len(self._waiting), _WRITERS - self._writers)):
+                        self._writers += 1
+                        nursery.start_soon(self._write_waiting)
+                    if self._is_ending:
+                        return
                     self._more = trio.Event()
                     with trio.move_on_after(SWEEP_S):
                         await self._more.wait()
-                for written in self._correlator.sweep(self._clock.now()):
-                    await self._write(written)
+                    for written in self._correlator.sweep(self._clock.now()):
+                        await self._write(written)
+
+    async def _write_waiting(self) -> None:
+        """Write waiting events, one after the other, until there are none."""
+        while self._waiting:
+            written = self._correlator.take(self._waiting.popleft())
+            if written is not None:
+                await self._write(written)
+        self._writers -= 1
 
     async def _write(self, event: WrittenEvent) -> None:
+        with self._order.take((("Event", event.namespace, event.name),)) as turn:
+            await turn.come()
+            await self._send(event)
+
+    async def _send(self, event: WrittenEvent) -> None:
         request = event.request
         for _ in range(_TRIES):
             try:
