@@ -1,7 +1,12 @@
-"""Tests of scheduling through a proxy that loses requests, answers and connections: each pod is bound exactly once."""
+"""Tests of scheduling through a proxy that loses requests, answers and connections: each pod is bound exactly once.
+
+KSCHEDD_LIVE_SEEDS is the number of seeds (default 3).
+"""
 
 import os
+import random
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +15,7 @@ import trio
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
+from kschedd.store.errors import ApiError
 from tests.apiserver.asking import node
 from tests.live.fault_proxy import fault_proxy
 from tests.live.real_cluster import Real, real_cluster, scheduler_of
@@ -55,13 +61,15 @@ async def all_are_placed(real: Real) -> bool:
     return len(pods) == REPLICAS and all(pod.spec.get("nodeName") and not pod.deletion_timestamp for pod in pods)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-async def test_each_pod_is_bound_once_though_requests_and_answers_are_lost(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 0.02)
     monkeypatch.setattr("kschedd.live.mirror._LONGEST_PAUSE_S", 0.2)
     monkeypatch.setattr("kschedd.live.repeating._FIRST_PAUSE_S", 0.01)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_each_pod_is_bound_once_though_requests_and_answers_are_lost(tmp_path: Path, seed: int) -> None:
     nodes: dict[str, set[str]] = {}
     most = [0]
     async with real_cluster() as real, fault_proxy(real.port, seed) as proxy, trio.open_nursery() as nursery:
@@ -84,3 +92,41 @@ async def test_each_pod_is_bound_once_though_requests_and_answers_are_lost(
     assert sum(used.values()) == REPLICAS
     assert proxy.faults.total() > 5
     assert len(proxy.faults) >= 2
+
+
+async def delete_pods(real: Real, draws: random.Random) -> None:
+    """Delete pods at random, also pods that are being bound, immediately or with a grace period."""
+    while True:
+        await trio.sleep(draws.uniform(0, 0.1))
+        pods = await real.cluster.store.list("Pod")
+        for pod in draws.sample(pods, min(3, len(pods))):
+            with suppress(ApiError):  # the pod is gone already
+                await real.cluster.store.delete("Pod", "default", pod.name, grace_period_s=draws.choice((0, 1, None)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_no_more_pods_are_placed_than_replicas_though_schedulers_are_killed(tmp_path: Path, seed: int) -> None:
+    draws = random.Random(seed)
+    nodes: dict[str, set[str]] = {}
+    most = [0]
+    async with real_cluster() as real, fault_proxy(real.port, seed) as proxy, trio.open_nursery() as nursery:
+        for number in range(2, 9):
+            await real.cluster.store.create(node(f"n{number}"))
+        nursery.start_soon(follow, real.cluster, nodes, most)
+        await real.cluster.store.create(deployment(REPLICAS))
+        async with trio.open_nursery() as deletions:
+            deletions.start_soon(delete_pods, real, draws)
+            for _ in range(3):
+                with trio.CancelScope() as killed:
+                    async with scheduler_of(tmp_path, proxy.port):
+                        proxy.calm = False
+                        await trio.sleep(draws.uniform(0, 0.5))
+                        killed.cancel()
+                        await trio.lowlevel.checkpoint()
+                proxy.calm = True  # another scheduler starts
+            deletions.cancel_scope.cancel()
+        async with scheduler_of(tmp_path, proxy.port):
+            await until(lambda: all_are_placed(real))
+        nursery.cancel_scope.cancel()
+    assert most == [REPLICAS], "never more pods than replicas"
+    assert {len(found) for found in nodes.values()} == {1}, "no pod was bound to two nodes"
