@@ -1,8 +1,8 @@
 // Use each view of a daemon's page, and print one line for each result.
-// node browser.mjs LINK
+// node browser.mjs LINK AMOUNTS, where AMOUNTS is JSON: [resource, units, the amount as text on the command line]
 import { check, finish, say, shot, tab, width } from "./page.mjs";
 
-const [, , link] = process.argv;
+const [, , link, amounts] = process.argv;
 const page = await tab();
 const open = async (view, ready) => {
   await page.goto(new URL("/web/" + view, link).href);
@@ -11,6 +11,10 @@ const open = async (view, ready) => {
 
 await page.goto(link);
 await page.locator("#facts", { hasText: "nodes" }).waitFor();
+say("amounts", await page.evaluate(async (amounts) => {
+  const { amount } = await import("./client.js");
+  return JSON.stringify(amounts.filter(([resource, units, text]) => amount(resource, units) !== text));
+}, JSON.parse(amounts)));
 say("address after the login", page.url().includes("code=") ? "contains the code" : "contains no code");
 
 await open("#/pending", "summary");

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import trio
 
+from kschedd.api.amounts import amount
 from kschedd.apiserver.access import Access
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.http.server import HttpServer
@@ -32,6 +33,13 @@ __all__ = ["chromium"]
 
 HERE = Path(__file__).parent
 VIEWS = ("pending", "nodes", "decision", "queue", "what-if")
+AMOUNTS = [
+    *(("cpu", units) for units in (0, 250, 1500, 16_000, 1_234_567)),
+    *(("memory", units) for units in (0, 1023, 64 << 20, 1500 << 20, 123_456_789, 16 << 30, 5 << 40)),
+    ("ephemeral-storage", 10**11),
+    ("hugepages-2Mi", 4 << 20),
+    ("example.com/gpu", 12_345),
+]
 CLEAN = ["origins: 1", "axe: no violations", "faults: none"]
 
 
@@ -51,7 +59,9 @@ def test_each_view_in_a_browser(tmp_path: Path, chromium: Chromium) -> None:
     with command_line_daemon(tmp_path, "--web", "--http-tokens", tokens_file(tmp_path, "t,ann,1"), nodes=0) as daemon:
         daemon.kschedd("apply", "-f", str(HERE / "cluster.yaml"))
         daemon.kschedd("wait", "--for=condition=Ready", "pod", "-l", "app=web")
-        assert chromium.run("browser.mjs", daemon.kschedd("web").strip()) == [
+        amounts = json.dumps([(*each, amount(*each)) for each in AMOUNTS])
+        assert chromium.run("browser.mjs", daemon.kschedd("web").strip(), amounts) == [
+            "amounts: []",
             "address after the login: contains no code",
             "causes: 2",
             "focus after the button: the remedies",

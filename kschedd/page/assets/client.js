@@ -81,14 +81,12 @@ export function duration(seconds) {
 
 const BINARY = [["Ti", 2 ** 40], ["Gi", 2 ** 30], ["Mi", 2 ** 20], ["Ki", 2 ** 10]];
 
-/** Return an amount of a resource as text: CPU is in millicores, memory and storage in bytes. */
-export function amount(resource, value) {
-  if (resource === "cpu") return value % 1000 ? value / 1000 + "" : number(value / 1000);
-  if (resource === "memory" || resource.endsWith("storage") || resource.startsWith("hugepages-")) {
-    const [unit, size] = BINARY.find(([, size]) => value >= size) ?? ["", 1];
-    return +(value / size).toFixed(1) + unit;
-  }
-  return number(value);
+/** Return an amount of a resource as text, as the command line does (kschedd/api/amounts.py): rounded up. */
+export function amount(resource, units) {
+  if (resource === "cpu") return units % 1000 ? units + "m" : units / 1000 + "";
+  const bytes = resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-");
+  const [unit, size] = (bytes && BINARY.find(([, size]) => units >= size)) || ["", 1];
+  return Math.ceil((units * 10) / size) / 10 + unit;
 }
 
 /** Return a name in camel case as parts between which a line may break. */

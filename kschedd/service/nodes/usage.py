@@ -1,7 +1,7 @@
 """The method for the resource requests of all nodes, read from the scheduler's node table."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -12,6 +12,9 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.nodes.answers import UsageAnswer
 from kschedd.service.table import Call, Methods, method
+from kschedd.values import run_steps
+
+_PART: Final = 256
 
 
 @attrs.frozen(eq=False)
@@ -27,12 +30,12 @@ class UsageMethods(Methods):
     )
     async def usage(self, call: Call) -> Any:
         columns, nodes = await self._cluster.scheduler.query(_columns)
-        return await call.services.workers.run(call.client, lambda given_up: _described(columns, nodes))
+        return await call.services.turns.drive(call.client, _described(columns, nodes))
 
 
 def node_usage(driver: SchedulingDriver) -> UsageAnswer:
     """Return the columns of the answer, sorted by node name."""
-    return _described(*_columns(driver))
+    return run_steps(_described(*_columns(driver)))
 
 
 def _columns(driver: SchedulingDriver) -> tuple[UsageAnswer, Sequence[Node | None]]:
@@ -58,9 +61,16 @@ def _columns(driver: SchedulingDriver) -> tuple[UsageAnswer, Sequence[Node | Non
     return usage, [table.nodes[row] for _, row in ordered]
 
 
-def _described(usage: UsageAnswer, nodes: Sequence[Node | None]) -> UsageAnswer:
-    """Add the texts, which take longer than the numbers; nodes are immutable, so any thread may read them."""
-    return attrs.evolve(usage, conditions=list(map(_problems, nodes)), taints=list(map(_taints, nodes)))
+def _described(usage: UsageAnswer, nodes: Sequence[Node | None]) -> Generator[None, None, UsageAnswer]:
+    """Return the columns with texts, which take longer than the numbers; yield after each part of the nodes."""
+    conditions: list[str] = []
+    taints: list[str] = []
+    for start in range(0, len(nodes), _PART):
+        part = nodes[start : start + _PART]
+        conditions += map(_problems, part)
+        taints += map(_taints, part)
+        yield
+    return attrs.evolve(usage, conditions=conditions, taints=taints)
 
 
 def _problems(node: Node | None) -> str:
