@@ -272,6 +272,15 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'(key in self._since or key in self._marked)'",
         ): _SPEED,
     },
+    "framework/registry": {
+        (
+            "validating: dict[str, type[Any]] = attrs.field(factory=dict, kw_only=True)",
+            "'True' becomes 'False'",
+        ): "Every caller passes the field by name.",
+    },
+    "framework/look_alikes": {
+        ("if close := get_close_matches(bare, _KNOWN, 1, _ALIKE):", "'1' becomes '2'"): "Only the best match is read.",
+    },
 }
 
 

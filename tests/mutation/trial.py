@@ -44,7 +44,6 @@ TESTED_BY: Final = {
     "framework/placements": "scheduling/test_pod_group_domains",
     "framework/plugin_file": "scheduling/test_plugin_reload framework/test_validating_admission",
     "framework/postfilter": "scheduling/test_scheduler scheduling/test_preemption",
-    "framework/registry": "framework/test_interface framework/test_validating_admission scheduling/test_plugin_reload",
     "framework/writes": "scheduling/test_driver",
     "http/bounded_pool": "actors/test_webhooks",
     "plugins/defaultbinder": "plugins/test_defaultbinder scheduling/test_driver",
