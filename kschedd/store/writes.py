@@ -106,7 +106,7 @@ class RenewLease:
 
 Write = Create | Update | Bind | Patch | Delete | Evict | FinalizeNamespace | RenewLease
 
-_STATUS_OF = ("Pod", "PodGroup.scheduling.k8s.io")
+_STATUS_OF = {"Pod", "PodGroup.scheduling.k8s.io"}
 
 
 def tries_of(write: Write) -> int:

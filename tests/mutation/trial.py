@@ -188,7 +188,6 @@ TESTED_BY: Final = {
     "store/journal/format": "store/test_journal_writer store/test_journal_damage",
     "store/journal/journal": "store/test_journal store/test_journal_damage",
     "store/journal/salvage": "store/test_journal store/test_journal_damage store/test_journal_offline",
-    "store/writes": "store/test_cluster_api store/test_store",
 }
 
 
