@@ -188,6 +188,7 @@ TESTED_BY: Final = {
     "store/journal/format": "store/test_journal_writer store/test_journal_damage",
     "store/journal/journal": "store/test_journal store/test_journal_damage",
     "store/journal/salvage": "store/test_journal store/test_journal_damage store/test_journal_offline",
+    "store/store": "store/test_store store/policies/test_validating store/webhooks/test_hooks",
 }
 
 

@@ -12,6 +12,7 @@ from kschedd.store.admission.request import UserInfo
 from kschedd.store.errors import (
     AlreadyExists,
     ApplyConflict,
+    BadRequest,
     Conflict,
     Forbidden,
     Gone,
@@ -201,6 +202,13 @@ def test_an_update_of_an_old_version_conflicts(store: Store) -> None:
         "please apply your changes to the latest version and try again"
     )
     assert store.get("ConfigMap", "default", "c").raw["data"] == {"a": "2"}
+
+
+def test_an_apply_in_a_version_without_the_kind_is_refused(store: Store) -> None:
+    first = store.create(config_map("c", a="1"))
+    with pytest.raises(BadRequest, match='no kind "ConfigMap" is registered for version "v9"'):
+        store.apply({**first.raw, "apiVersion": "v9", "data": {"a": "2"}})
+    assert store.get("ConfigMap", "default", "c").raw["data"] == {"a": "1"}
 
 
 def test_an_update_of_an_object_without_a_name_is_told_that_it_has_none(store: Store) -> None:

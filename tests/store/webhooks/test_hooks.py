@@ -12,6 +12,7 @@ from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.awaited import WebhookAnswer, WebhookAnswers, WebhookCall, WebhooksNeeded
 from kschedd.store.errors import Forbidden, WebhookDenied, WebhookFailed
 from kschedd.store.store import Store
+from kschedd.store.writes import Bind
 from tests.store.manifests import Clock, pod
 from tests.store.policies.made import API, config_map
 
@@ -221,6 +222,19 @@ def served(mode: Any, *raws: dict[str, Any]) -> tuple[Store, list[WebhookCall], 
     with store.on_behalf_of(UserInfo("alice")) as remarks:
         _, calls = called(store, lambda: store.create(config_map()), lambda call: ALLOWED)
     return store, calls, remarks.warnings
+
+
+def test_the_webhooks_of_several_bindings_are_called_together() -> None:
+    store = Store(now=Clock())
+    for raw in (pod("a"), pod("b"), hook(rules=[{**RULE, "resources": ["pods/binding"]}])):
+        store.create(raw)
+    bindings = [Bind("default", name, "", "n") for name in ("a", "gone", "b")]
+    with pytest.raises(WebhooksNeeded) as needed, store.calling_webhooks(WebhookAnswers()):
+        store.bind_many(bindings)
+    assert [call.request["name"] for call in needed.value.calls] == ["a", "b"]
+    failures, _ = called(store, lambda: store.bind_many(bindings[::2]), lambda call: ALLOWED)
+    assert failures == [None, None]
+    assert store.get("Pod", "default", "b").spec["nodeName"] == "n"
 
 
 def test_a_service_with_a_foreign_address_is_called_there() -> None:
