@@ -255,8 +255,9 @@ class HttpClient:
     async def aclose(self) -> None:
         """Close all idle connections; close each other connection when its response ends."""
         self._is_closed = True
-        while self._idle:
-            await self._idle.pop().aclose()
+        with trio.CancelScope(shield=True):  # closing does not wait, and a cancellation would leave sockets open
+            while self._idle:
+                await self._idle.pop().aclose()
 
     async def _connection(self) -> _Connection:
         while self._idle:
