@@ -14,6 +14,7 @@ import pytest
 import trio
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.mailbox import Ending
 from kschedd.api.pods import Pod
 from kschedd.store.errors import ApiError
 from tests.apiserver.asking import node
@@ -124,7 +125,7 @@ async def test_no_more_pods_are_placed_than_replicas_though_schedulers_are_kille
                             await trio.sleep(draws.uniform(0, 0.5))
                             killed.cancel()
                             await trio.lowlevel.checkpoint()
-                    except* (trio.BrokenResourceError, trio.ClosedResourceError):
+                    except* (trio.BrokenResourceError, trio.ClosedResourceError, Ending):
                         pass  # the actors are cancelled in any order, so one may send to another that has ended
                 proxy.calm = True  # another scheduler starts
             deletions.cancel_scope.cancel()
