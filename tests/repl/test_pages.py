@@ -21,6 +21,7 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
         r"before the attempt of \S+;": "between two attempts;",
     },
     "POOLS.md": {},
+    "TUTORIAL.md": {r"^Client .* holds the debugger": "Client holds the debugger"},
     "WHATIF.md": {},
     "WHY.md": {
         r"\b([Aa])ttempt \d+": r"\1ttempt N",

@@ -6,8 +6,9 @@ import attrs
 import pytest
 
 from kschedd.errors import KscheddError
-from kschedd.rpc.errors import read_wire_error, wire_error
+from kschedd.rpc.errors import read_wire_error
 from kschedd.service.errors import CODES, BadParamsError, ParamFault, RpcError, UnknownMethodError
+from kschedd.service.wire_errors import wire_error
 
 
 class Mode(enum.Enum):

@@ -294,7 +294,7 @@ LINES = [
     ("patch deployment web -p '{spec: {replicas: 0}}'", "patched"),
     ("load --how", "kubectl get -A"),
     ("save -", '"kind": "List"'),
-    ("report - --redact", "<!DOCTYPE html>"),
+    ("report - --redact", "<!doctype html>"),
     ("delete pod big", "deleted"),
     ("pause", "Stopped (paused): between two attempts."),
     ("break add --pod nobody --node node-a --plugin-name NodeName --ignore 1", "breakpoint 1: --pod default/nobody"),
