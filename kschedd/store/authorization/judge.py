@@ -77,6 +77,8 @@ class GrantIndex:
                 known.pop(grant.binding, None)
                 if not known:
                     del subjects[name]
+                if not subjects:
+                    del self._grants[grant.namespace, kind]
 
     def of(self, user: User, namespace: str) -> list[Grant]:
         """Return the grants of a user in a namespace ("": in the whole cluster), by the names of the bindings.
