@@ -87,7 +87,7 @@ class CauseMethods(Methods):
         kind, name = await kind_meant(self._cluster, call["kind"]), call["name"]
         namespace = call["namespace"] if kind.namespaced else ""
         manifests = call["manifests"]
-        preempted = await self._cluster.log.query(lambda log: _preempted(log, namespace))
+        preempted = (await self._cluster.log.query(_preempted)).get(namespace, ())
         if not manifests and kind.name == "Pod":
             gone = await self._left(namespace, name, preempted)
             if gone is not None:
@@ -165,7 +165,7 @@ class CauseMethods(Methods):
     )
     async def pending(self, call: Call) -> Any:
         namespace, most, program = call["namespace"], call["remedies"], self._program(call)
-        preempted = await self._cluster.log.query(lambda log: _preempted(log, namespace or ""))
+        preempted = await self._cluster.log.query(_preempted)
 
         def grouped(engine: Engine, given_up: GivenUp) -> list[PendingGroup]:
             def remedy_of(obj: Object) -> RemedyAnswer | None:
@@ -173,7 +173,7 @@ class CauseMethods(Methods):
                     engine,
                     obj,
                     self._methods,
-                    preempted=[each for each in preempted if each.pod.startswith(f"{obj.namespace}/")],
+                    preempted=preempted.get(obj.namespace, ()),
                     program=program,
                     most=1,
                     check=given_up.check,
@@ -216,7 +216,10 @@ class CauseMethods(Methods):
         return await call.services.workers.run(call.client, examined)
 
 
-def _preempted(log: Log, namespace: str) -> list[PodPreempted]:
-    """Return the preempted pods of the namespace ("": of all namespaces) that the log contains."""
-    begin = f"{namespace}/" if namespace else ""
-    return [entry for entry in log if isinstance(entry, PodPreempted) and entry.pod.startswith(begin)]
+def _preempted(log: Log) -> Mapping[str, Sequence[PodPreempted]]:
+    """Return the preempted pods that the log contains, by namespace."""
+    found: dict[str, list[PodPreempted]] = {}
+    for entry in log:
+        if isinstance(entry, PodPreempted):
+            found.setdefault(entry.pod.partition("/")[0], []).append(entry)
+    return found

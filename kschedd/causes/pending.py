@@ -4,7 +4,7 @@ Pods that spec.nodeName put on a node without their claims are pending as well: 
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -28,6 +28,7 @@ from kschedd.scheduling.records import PodPreempted
 from kschedd.simulation.engine import Engine
 from kschedd.storage.claims import claims_named
 
+_NOT_KNOWN: Final[Mapping[str, Sequence[PodPreempted]]] = {}
 _NUMBER: Final = re.compile(r"\d+")
 _CREATORS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job")
 MOST_PODS: Final = 200  # maximum number of pods of a workload for which a remedy is searched
@@ -49,13 +50,13 @@ def pending_groups(
     check: Callable[[], None],
     remedy_of: Callable[[Object], RemedyAnswer | None] = lambda obj: None,
     most: int = 0,
-    preempted: Sequence[PodPreempted] = (),
+    preempted: Mapping[str, Sequence[PodPreempted]] = _NOT_KNOWN,
 ) -> list[PendingGroup]:
     """Return the groups of pending pods in this namespace (None: all), and of pods that controllers cannot create.
 
     The largest group is first. `remedy_of` searches for a remedy for a workload. `remedy_of` is called for the smallest
     workload of each of the first `most` groups, unless this workload has more than MOST_PODS pods, whose rollout takes
-    long even on a fork. `preempted` contains the known preempted pods.
+    long even on a fork. `preempted` contains the known preempted pods by namespace.
     """
     answers, left = [], most
     for group in _groups(engine, namespace, check, preempted):
@@ -72,7 +73,10 @@ def _wanted(obj: Object) -> int:
 
 
 def _groups(
-    engine: Engine, namespace: str | None, check: Callable[[], None], preempted: Sequence[PodPreempted] = ()
+    engine: Engine,
+    namespace: str | None,
+    check: Callable[[], None],
+    preempted: Mapping[str, Sequence[PodPreempted]] = _NOT_KNOWN,
 ) -> list[_Group]:
     groups: dict[tuple[str, str], _Group] = {}
     by_owner: dict[str | tuple[str, int], _Group] = {}  # by controller; pods without a controller by spec
@@ -139,12 +143,11 @@ def _lacks_claims(engine: Engine, pod: Pod) -> bool:
     return (unscheduled_claims(engine.store, alone) or unscheduled_devices(engine.store, alone)) is not None
 
 
-def _cause(engine: Engine, workload: ExaminedWorkload, preempted: Sequence[PodPreempted]) -> FoundCause:
+def _cause(engine: Engine, workload: ExaminedWorkload, preempted: Mapping[str, Sequence[PodPreempted]]) -> FoundCause:
     pod = next(iter(workload.pending), None)
     case = None
     if pod is not None and pod.scheduler_name in engine.machine.schedulers:
-        namespace = workload.obj.namespace
-        case = case_of(engine, workload, pod, [each for each in preempted if each.pod.startswith(f"{namespace}/")])
+        case = case_of(engine, workload, pod, preempted.get(workload.obj.namespace, ()))
     return next(causes(engine, workload, pod, case))
 
 
