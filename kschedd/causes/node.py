@@ -9,7 +9,6 @@ from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import case_of
-from kschedd.causes.demands.tainted import taint_text
 from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, named
 from kschedd.causes.lifecycle.endings import held_by_finalizers, why_not_ended
 from kschedd.causes.steps import RemedyStep, patched, uncordoned
@@ -65,7 +64,7 @@ def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
     if taints:
         yield FoundCause(
             "NodeTainted",
-            f"{node.name} takes only pods that tolerate {joined([taint_text(taint) for taint in taints])}: "
+            f"{node.name} takes only pods that tolerate {joined([taint.shown for taint in taints])}: "
             f"{counted(len(moving), 'pod')} {'does' if len(moving) == 1 else 'do'} now",
             [named(node)],
             ["spec.taints"],

@@ -27,6 +27,11 @@ class Taint:
     def __str__(self) -> str:
         return f"{{{self.key}: {self.value}}}"
 
+    @property
+    def shown(self) -> str:
+        """The taint in kubectl's notation, such as `dedicated=gpu:NoSchedule`."""
+        return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
+
 
 @attrs.frozen(cache_hash=True)
 class Toleration:

@@ -9,7 +9,7 @@ from kschedd.api.quantity import format_milli, format_value, milli_value, value
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.demands.excluding import clashing, meeting
-from kschedd.causes.demands.tainted import all_tainted, meant_for, taint_text, untolerated
+from kschedd.causes.demands.tainted import all_tainted, meant_for, untolerated
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.words import counted, joined, some
@@ -157,7 +157,7 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
     evidence += [*initial, *_summed(case, resource, initial), *by_default(case, resource)]
     evidence += _reserved(case, name, resource, requested)
     if elsewhere and case.workload.kind != "DaemonSet":
-        taints = sorted({taint_text(taint) for name in elsewhere for taint in untolerated(case, name)})
+        taints = sorted({taint.shown for name in elsewhere for taint in untolerated(case, name)})
         why = f"tainted ({', '.join(taints)})" if taints else "not selected by the pod"
         evidence.append(f"large enough, but {why}: {some(elsewhere)}")
     options = smaller(case, beyond)

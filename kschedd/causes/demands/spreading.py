@@ -8,7 +8,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import SpreadConstraint
 from kschedd.cache.counts import spread_matcher
 from kschedd.causes.case import Case
-from kschedd.causes.demands.tainted import taint_text, untolerated
+from kschedd.causes.demands.tainted import untolerated
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import LIKELY_LABELS, nearest, nearest_key
 from kschedd.causes.words import counted, every, joined, some
@@ -225,7 +225,7 @@ def _blockers(case: Case, key: str, domain: str) -> dict[str, str]:
 def _taints(case: Case, key: str, lowest: Sequence[str]) -> list[str]:
     """Return the taints of these domains' nodes that the pod does not tolerate."""
     names = [name for name, node in case.nodes.items() if node.labels.get(key) in lowest]
-    taints = sorted({taint_text(taint) for name in names for taint in untolerated(case, name)})
+    taints = sorted({taint.shown for name in names for taint in untolerated(case, name)})
     return [f"taints there: {', '.join(taints)}"] if taints else []
 
 

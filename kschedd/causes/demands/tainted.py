@@ -130,16 +130,11 @@ def untolerated(case: Case, name: str) -> Iterator[Taint]:
         yield cordon
 
 
-def taint_text(taint: Taint) -> str:
-    """Return the taint in kubectl's notation, such as `dedicated=gpu:NoSchedule`."""
-    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
-
-
 def tolerating(taints: Sequence[Taint]) -> RemedyOption:
     def edit(spec: Spec) -> None:
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *map(_toleration, taints)]
 
-    return RemedyOption(f"tolerate {joined([taint_text(taint) for taint in taints])}", edit=spec_edit(edit))
+    return RemedyOption(f"tolerate {joined([taint.shown for taint in taints])}", edit=spec_edit(edit))
 
 
 def _toleration(taint: Taint) -> dict[str, Any]:
@@ -171,11 +166,11 @@ def near_toleration(case: Case, pools: Sequence[_Pool]) -> FoundCause | None:
         return FoundCause(
             "TolerationMismatch",
             f"the pod tolerates `{_toleration_text(toleration)}`, but the taint on "
-            f"{counted(len(pool.nodes), 'node')} is `{taint_text(taint)}`",
+            f"{counted(len(pool.nodes), 'node')} is `{taint.shown}`",
             [ObjectNamed("Node", "", name) for name in pool.nodes[:3]],
             ["spec.tolerations"],
             [f"nodes with the taint: {some(pool.nodes)}"],
-            [RemedyOption(f"tolerate {taint_text(taint)} instead", edit=spec_edit(_replacing(replaced)))],
+            [RemedyOption(f"tolerate {taint.shown} instead", edit=spec_edit(_replacing(replaced)))],
         )
     return None
 
@@ -236,7 +231,7 @@ def _of_other_purpose(case: Case, pool: _Pool) -> bool:
 def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCause:
     first = pools[0]
     others = [] if narrowed or len(first.nodes) == len(case.nodes) else [" that are no control planes"]
-    taints = f"`{'`, `'.join(map(taint_text, first.taints))}`"
+    taints = f"`{'`, `'.join([taint.shown for taint in first.taints])}`"
     if narrowed or len(pools) == 1:
         nodes = counted(len(first.nodes), "node")
         whole = (
@@ -252,7 +247,8 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCau
         message = f"{whole} the taint {taints}, which the pod does not tolerate"
     else:
         parts = [
-            f"`{'`, `'.join(map(taint_text, pool.taints))}` ({counted(len(pool.nodes), 'node')})" for pool in pools[:4]
+            f"`{'`, `'.join([taint.shown for taint in pool.taints])}` ({counted(len(pool.nodes), 'node')})"
+            for pool in pools[:4]
         ]
         message = f"{every(len(case.nodes))} are tainted, and the pod tolerates none of {joined(parts)}"
     usable = [pool for pool in pools[:3] if pool.dedicated and not (pool.cordoned or pool.leaving)]
@@ -264,7 +260,7 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCau
         [ObjectNamed("Node", "", name) for name in first.nodes[:3]],
         ["spec.tolerations"],
         [
-            *(f"{', '.join(map(taint_text, pool.taints))}: {some(pool.nodes)}" for pool in pools[:4]),
+            *(f"{', '.join([taint.shown for taint in pool.taints])}: {some(pool.nodes)}" for pool in pools[:4]),
             *(f"{some(pool.nodes)} are for pods that use their devices, and the pod uses none" for pool in apart),
             *(["next: add a node for pods without such a toleration"] if apart and apart == usable else []),
             *(
@@ -330,7 +326,7 @@ def uncordoning(names: Sequence[str], waiting: int = 1) -> list[RemedyOption]:
 
 def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
     names = sorted(name for pool in pools for name in pool.nodes)
-    taints = sorted({taint_text(taint) for pool in pools for taint in pool.taints})
+    taints = sorted({taint.shown for pool in pools for taint in pool.taints})
     rest = "" if len(names) == len(case.nodes) else " that the pod may use"
     return FoundCause(
         "NodesNotReady",
@@ -350,11 +346,11 @@ def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
 def _next(name: str, pools: Sequence[_Pool]) -> Iterator[str]:
     """Yield the action that removes each kind of taint, if no change of the workload helps."""
     taints = {taint for pool in pools for taint in pool.taints if taint.key != CORDON}
-    agents = sorted(taint_text(taint) for taint in taints if not taint.key.startswith(_CONDITIONS))
+    agents = sorted(taint.shown for taint in taints if not taint.key.startswith(_CONDITIONS))
     yield from (f"{text}: an agent or controller removes the taint once the node is ready for pods" for text in agents)
     if agents:
         yield f"next: check the pods of that agent or controller (on {name}); no change of the workload helps"
-    conditions = sorted(taint_text(taint) for taint in taints if taint.key.startswith(_CONDITIONS))
+    conditions = sorted(taint.shown for taint in taints if taint.key.startswith(_CONDITIONS))
     yield from (f"{text}: the taint goes when the node's condition does" for text in conditions)
     if conditions:
         yield (

@@ -2,7 +2,7 @@
 
 from kschedd.api.pods import Pod
 from kschedd.causes.case import case_of
-from kschedd.causes.demands.tainted import taint_text, untolerated
+from kschedd.causes.demands.tainted import untolerated
 from kschedd.causes.lifecycle.creating import template_pod
 from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload
@@ -20,7 +20,7 @@ def left_out(engine: Engine, workload: ExaminedWorkload) -> list[str]:
     without = case.cluster.names - {pod.node_name for pod in workload.pods}
     by_reason: dict[str, list[str]] = {}
     for name in without & case.selected:
-        taints = [taint_text(taint) for taint in untolerated(case, name) if not taint.key.startswith(_OF_CONDITIONS)]
+        taints = [taint.shown for taint in untolerated(case, name) if not taint.key.startswith(_OF_CONDITIONS)]
         if taints:
             by_reason.setdefault(f"its pods do not tolerate {', '.join(taints)}", []).append(name)
     unselected = without - case.selected

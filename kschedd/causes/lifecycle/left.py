@@ -12,7 +12,6 @@ from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE
 from kschedd.api.text.times import stamp
 from kschedd.causes.answers import DiagnosisAnswer, ObjectNamed
-from kschedd.causes.demands.tainted import taint_text
 from kschedd.causes.findings import FoundCause
 from kschedd.causes.words import joined
 from kschedd.scheduling.records import PodPreempted
@@ -88,7 +87,7 @@ def _by_taint(store: ClusterReader, pod: Pod, at: str, objects: list[ObjectNamed
     tolerating = {taint: [t for t in pod.pod_spec.tolerations if t.tolerates(taint)] for taint in there}
     taints = [taint for taint, found in tolerating.items() if all(each.seconds is not None for each in found)]
     limits = [each.seconds for taint in taints for each in tolerating[taint] if each.seconds is not None]
-    by = f" for the taint {joined([taint_text(taint) for taint in taints])}" if taints else " for a taint that is gone"
+    by = f" for the taint {joined([taint.shown for taint in taints])}" if taints else " for a taint that is gone"
     how = f", which it tolerated for {min(limits)} s" if limits else ", which it does not tolerate" if taints else ""
     return FoundCause(
         "PodEvicted",

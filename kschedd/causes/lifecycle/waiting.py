@@ -9,7 +9,6 @@ from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.demands.selecting import node_named
-from kschedd.causes.demands.tainted import taint_text
 from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.lifecycle.daemon_nodes import left_out
 from kschedd.causes.near import nearest
@@ -185,7 +184,7 @@ def _evicted_soon(engine: Engine, workload: ExaminedWorkload, pod: Pod, taint: T
         again = ", and may return here, since it tolerates the taint: a loop"
     return FoundCause(
         "EvictedInALoop" if own else "EvictedSoon",
-        f"{pod.key} is evicted from {pod.node_name} in {span(left)} (taint {taint_text(taint)}, "
+        f"{pod.key} is evicted from {pod.node_name} in {span(left)} (taint {taint.shown}, "
         f"tolerationSeconds {limit_s}){again}",
         [named(pod), ObjectNamed("Node", "", pod.node_name)],
         [f"{'.'.join(workload.path)}.tolerations"],

@@ -7,7 +7,6 @@ import attrs
 
 from kschedd.api.amounts import amount
 from kschedd.api.pods import Pod
-from kschedd.api.selecting.terms import Taint
 from kschedd.pools.cluster import PoolRefusal
 from kschedd.pools.karpenter.launching import (
     Launch,
@@ -45,7 +44,7 @@ def _rule(offers: LaunchOffers, pool: NodePool, demand: PodDemand, topology: Rou
         return "limits", _limits_text(offers, pool)
     for taint in pool.taints:
         if not demand.tolerates([taint]):
-            return "taint", f"the pod does not tolerate its taint {taint_text(taint)}"
+            return "taint", f"the pod does not tolerate its taint {taint.shown}"
     offered = {*WELL_KNOWN, *(key for each in launch.types for key in each.requirements)} - {_HOSTNAME}
     for key, wanted in demand.requirements.items():
         if not compatible(launch.requirements, {key: wanted}, offered):
@@ -107,11 +106,6 @@ def _of_types(offers: LaunchOffers, launch: Launch, demand: PodDemand, requireme
 def _volumes_text(alternatives: Sequence[Requirements]) -> str:
     texts = [" and ".join(f"{key} {_text(each)}" for key, each in one.items()) for one in alternatives]
     return ", or ".join(texts)
-
-
-def taint_text(taint: Taint) -> str:
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
 
 
 def _limits_text(offers: LaunchOffers, pool: NodePool) -> str:

@@ -7,7 +7,6 @@ import attrs
 import numpy as np
 
 from kschedd.api.nodes import Node
-from kschedd.api.selecting.terms import Taint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.nodes.answers import UsageAnswer
@@ -86,8 +85,4 @@ def _problems(node: Node | None) -> str:
 
 
 def _taints(node: Node | None) -> str:
-    return ", ".join(map(_taint, node.taints)) if node is not None and node.taints else ""
-
-
-def _taint(taint: Taint) -> str:
-    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+    return "" if node is None else ", ".join([taint.shown for taint in node.taints])

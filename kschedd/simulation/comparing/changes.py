@@ -15,7 +15,6 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.selecting.terms import Taint
 from kschedd.cache.table import CPU, MEMORY, NodeTable
 from kschedd.log.log import Log
 from kschedd.scheduling.records import AttemptRecord
@@ -347,7 +346,7 @@ def _node_words(before: Object, after: Object) -> list[str]:
     what: list[str] = []
     if before.unschedulable != after.unschedulable:
         what.append("cordoned" if after.unschedulable else "uncordoned")
-    old, new = set(map(_taint, before.taints)), set(map(_taint, after.taints))
+    old, new = {taint.shown for taint in before.taints}, {taint.shown for taint in after.taints}
     if old != new and before.unschedulable == after.unschedulable:
         what += [f"taint {taint}" for taint in sorted(new - old)] + [f"no taint {taint}" for taint in sorted(old - new)]
     if before.allocatable != after.allocatable:
@@ -355,10 +354,6 @@ def _node_words(before: Object, after: Object) -> list[str]:
     if before.labels != after.labels:
         what.append("other labels")
     return what
-
-
-def _taint(taint: Taint) -> str:
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def _object_changes(events: Sequence[WatchEvent]) -> list[ObjectChange]:
