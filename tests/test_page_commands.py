@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.cli import MOUNTED
-from kschedd.commands.shell.completion import parser_of
 from kschedd.verbs.command_line.parsing import NotingParser
 from kschedd.verbs.table import VERBS
+from tests.command_parsers import command_parsers
 
 ROOT = Path(__file__).parents[1]
 GENERATED = ROOT / "docs" / "reference"
@@ -88,16 +87,11 @@ def parsers() -> dict[str, list[NotingParser]]:
     """Return the parsers of each command; a name may belong to a command and to a verb."""
     known: dict[str, list[NotingParser]] = {}
 
-    def add(name: str, parser: NotingParser) -> None:
-        known.setdefault(name, []).append(parser)
-        for member, below in parser.commands.items():
-            add(f"{name} {member}", below)
-
-    for name in MOUNTED:
-        add(name, parser_of(name, MOUNTED))
+    for name, parser in command_parsers():
+        known[name] = [parser]
     for verb in VERBS:
         for name in {verb.whole or verb.name, verb.name, *verb.aliases}:
-            add(name, verb.parser("kschedd "))
+            known.setdefault(name, []).append(verb.parser("kschedd "))
     return known
 
 

@@ -10,8 +10,7 @@ from types import ModuleType
 from typing import Any, Final, cast
 
 from kschedd.answers import returned
-from kschedd.cli import FAILED, INTERRUPTED, MOUNTED, WRONG_USE
-from kschedd.commands.shell.completion import parser_of
+from kschedd.cli import FAILED, INTERRUPTED, WRONG_USE
 from kschedd.methods import daemon_methods
 from kschedd.metrics.catalogue import OWN as OWN_METRICS
 from kschedd.metrics.catalogue import UPSTREAM
@@ -26,6 +25,7 @@ from kschedd.store.journal.format import FORMATS
 from kschedd.store.journal.snapshot_file import SNAPSHOT_FORMAT
 from kschedd.verbs.command_line.parsing import NotingParser
 from kschedd.verbs.table import VERBS
+from tests.command_parsers import command_parsers
 
 MODULES: Final = ("kschedd", "kschedd.plugin", "kschedd.testing.strategies")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -141,8 +141,8 @@ def _codes() -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    for name in MOUNTED:
-        yield from _flags(name, parser_of(name, MOUNTED))
+    for name, parser in command_parsers():
+        yield from _flags(name, parser)
     for verb in VERBS:
         whole = verb.whole or verb.name
         yield from _flags(whole, verb.parser(), f", exit status of failures {verb.failed}")
@@ -155,8 +155,6 @@ def _flags(name: str, parser: NotingParser, status: str = "") -> Iterator[str]:
         words = " ".join((", ".join(flag.names), flag.metavar)).strip()
         choices = f", one of {' '.join(flag.choices)}" if flag.choices else ""
         yield f"    {name} {words}{choices}"
-    for sub, more in parser.commands.items():
-        yield from _flags(f"{name} {sub}", more)
 
 
 def _statuses() -> Iterator[str]:

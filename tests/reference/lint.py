@@ -7,6 +7,7 @@ from kschedd.lint.catalogue.all import GROUPS, RULES
 from kschedd.lint.linting import NEWEST, OLDEST
 from kschedd.lint.rules import PODS, LintRule
 from tests.lint.lint_examples import examples
+from tests.reference.markdown import cell
 
 _HEAD: Final = f"""# Lint
 
@@ -95,7 +96,7 @@ def _rule(rule: LintRule, example: str) -> Iterator[str]:
     yield "| from release | level | what happens |"
     yield "|---|---|---|"
     for era in rule.eras:
-        says = era.says.replace("{}", "…").replace("|", "\\|")
+        says = cell(era.says.replace("{}", "…"))
         yield f"| {era.since or 'all'} | {'' if era.level == 'fine' else era.level} | {says} |"
     yield ""
     yield rule.fix

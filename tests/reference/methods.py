@@ -10,6 +10,7 @@ from kschedd.answers import meanings
 from kschedd.service.errors import CODES
 from kschedd.service.params import Param
 from kschedd.service.table import Method
+from tests.reference.markdown import cell
 
 _INTRODUCTION = """\
 # The socket, method by method
@@ -178,7 +179,7 @@ def _section(method: Method, known: dict[str, str]) -> str:
 
 def _meanings(answer: Any, method: str, known: dict[str, str]) -> str:
     """Return the documented keys of an answer as a table, or ""."""
-    rows = "" if answer is None else "".join(f"| `{path}` | {_cell(text)} |\n" for path, text in meanings(answer))
+    rows = "" if answer is None else "".join(f"| `{path}` | {cell(text)} |\n" for path, text in meanings(answer))
     if not rows:
         return ""
     elsewhere = known.setdefault(rows, method)
@@ -188,16 +189,12 @@ def _meanings(answer: Any, method: str, known: dict[str, str]) -> str:
 
 
 def _row(param: Param) -> str:
-    default = "required" if param.required else f"`{_cell(json.dumps(param.default, ensure_ascii=False))}`"
+    default = "required" if param.required else f"`{cell(json.dumps(param.default, ensure_ascii=False))}`"
     meaning = param.doc
     if param.choices:
         choices = ", ".join(f"`{choice}`" for choice in param.choices)
         meaning = f"{meaning} (one of {choices})" if meaning else f"one of {choices}"
-    return f"| `{param.name}` | {_cell(param.type + param.range)} | {default} | {_cell(meaning)} |\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return f"| `{param.name}` | {cell(param.type + param.range)} | {default} | {cell(meaning)} |\n"
 
 
 def _anchor(name: str) -> str:

@@ -1,14 +1,13 @@
 """Tests that each flag has one meaning in all of kschedd's commands, and kubectl's meaning in its verbs."""
 
-import argparse
-import importlib
 from collections.abc import Iterator
 
 import pytest
 
-from kschedd.cli import MOUNTED, main
-from kschedd.verbs.command_line.parsing import Flag, NotingParser
+from kschedd.cli import main
+from kschedd.verbs.command_line.parsing import Flag
 from kschedd.verbs.table import VERBS
+from tests.command_parsers import command_parsers
 
 #: The meaning of each flag, which occurs in the help texts of all its commands.
 MEANINGS = {
@@ -34,21 +33,9 @@ def _flags() -> Iterator[tuple[str, Flag]]:
     for verb in VERBS:
         for flag in verb.parser().noted:
             yield verb.name, flag
-    for name, (module, _) in MOUNTED.items():
-        parser = NotingParser(prog="kschedd")
-        subparsers = parser.add_subparsers(parser_class=NotingParser)
-        importlib.import_module(module).add_parser(subparsers)
-        for sub in subparsers.choices.values():
-            yield from _below(name, sub)
-
-
-def _below(name: str, parser: NotingParser) -> Iterator[tuple[str, Flag]]:
-    for flag in parser.noted:
-        yield name, flag
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for word, sub in action.choices.items():
-                yield from _below(f"{name} {word}", sub)
+    for name, parser in command_parsers():
+        for flag in parser.noted:
+            yield name, flag
 
 
 @pytest.mark.parametrize("name", MEANINGS)
