@@ -1,21 +1,30 @@
 """Tests of the guard around an out-of-tree plugin: its time limit, its thread, and the blame for an exception."""
 
+import bdb
 import gc
 import json
+import math
 import threading
+from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
+from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginError, PluginTimeout, plain_text, shown
 from kschedd.framework.guard import (
     MOST_HUNG,
     OWNERS_LIMIT_S,
     OWNERS_METHODS,
     PLUGIN_LIMIT_S,
+    SLOW_START_S,
+    START_LIMIT_S,
     GuardedCall,
     PluginGuard,
+    PluginTraceback,
+    alone,
     waited_for,
     without_limits,
 )
@@ -264,6 +273,96 @@ def test_a_start_that_takes_long_names_the_plugin(
 ) -> None:
     monkeypatch.setattr("kschedd.framework.guard.SLOW_START_S", 0.01)
     with pytest.raises(PluginTimeout):
+        PluginGuard("").call("import", let_go.wait, limit_s=0.01, source="brief.py")
+    assert capsys.readouterr().err == "", "the limit names the plugin at the same time"
+    with pytest.raises(PluginTimeout):
         PluginGuard("").call("import", let_go.wait, limit_s=0.05, source="slow.py")
     why = "import has not returned after 0.01s, and is given up after 0.05s"
     assert capsys.readouterr().err == f"waiting for plugin slow.py: {why}\n"
+
+
+def test_the_limits_are_the_documented_ones() -> None:
+    """The page on plugins (examples/plugins) states these numbers."""
+    assert (PLUGIN_LIMIT_S, OWNERS_LIMIT_S, START_LIMIT_S, SLOW_START_S, MOST_HUNG) == (5.0, 1.0, 30.0, 3.0, 32)
+
+
+def test_with_an_infinite_limit_a_plugin_is_called_in_the_callers_thread_and_its_exceptions_are_stored() -> None:
+    raised: deque[PluginTraceback] = deque()
+    guard = PluginGuard("Trusted", math.inf, raised=raised)
+    assert guard.call("filter", threading.get_ident) == threading.get_ident()
+    assert (guard.limit_of("filter"), guard.limit_of("validate")) == (math.inf, math.inf)
+    with pytest.raises(PluginError, match="Trusted"):
+        guard.call("score", json.loads, "{")
+    [stored] = raised
+    assert (stored.plugin, stored.method) == ("Trusted", "score")
+    assert stored.message.startswith("JSONDecodeError: Expecting property name")
+    assert "json/decoder.py" in stored.traceback
+    assert "framework/guard.py" not in stored.traceback
+    with pytest.raises(RuntimeError, match="allowed only within a call"), waited_for():
+        pass
+
+
+def test_quitting_the_debugger_interrupts_a_call_without_a_limit_and_is_a_fault_in_others() -> None:
+    def quits() -> None:
+        raise bdb.BdbQuit
+
+    guard = PluginGuard("Debugged")
+    with without_limits(), pytest.raises(KeyboardInterrupt, match="the debugger was quit"):
+        guard.call("filter", quits)
+    with pytest.raises(PluginError, match="plugin Debugged: BdbQuit"):
+        guard.call("filter", quits)
+
+
+def test_each_call_is_counted_with_its_failure() -> None:
+    guard = PluginGuard("Mine")
+    assert guard.batch("filter", lambda: guard.call("filter", int), make_pod("web")) == 0
+    assert guard.call("filter", int, noted=False) == 0
+    with pytest.raises(PluginError):
+        guard.call("filter", int, "x")
+    with pytest.raises(PluginError):
+        GuardedCall().run(lambda: guard.call("filter", int, "x"))
+    assert [(cost.method, cost.calls, cost.failures) for cost in guard.costs.all()] == [("filter", 3, 2)]
+
+
+def test_a_thread_may_change_the_schedulers_state_during_a_call_only() -> None:
+    call = GuardedCall()
+
+    def change() -> str:
+        with waited_for():
+            return "changed"
+
+    assert call.run(change) == "changed"
+    assert call.done.is_set()
+    with pytest.raises(RuntimeError, match="allowed only within a call by the scheduler"):
+        change()
+
+
+class CountingLock(SchedulerLock):
+    """A lock that counts how often it was taken for a change."""
+
+    count = 0
+
+    def taken(self) -> AbstractContextManager[None]:
+        self.count += 1
+        return super().taken()
+
+
+def test_exclusive_access_takes_the_lock_unless_the_call_has_it() -> None:
+    lock = CountingLock()
+
+    def access() -> int:
+        with alone(lock):
+            return lock.count
+
+    abandoned = GuardedCall()
+
+    def late() -> int:
+        abandoned.give_up(0.05)
+        return access()
+
+    assert access() == 1, "a thread of the plugin"
+    assert GuardedCall().run(access) == 1, "a call that waits for the thread, so that the caller has the lock"
+    assert GuardedCall(scheduler=lock).run(access) == 2, "a call beside the scheduler"
+    assert abandoned.run(late) == 3, "the caller no longer waits"
+    with alone(None):
+        assert lock.count == 3, "one thread does all work"
