@@ -49,9 +49,8 @@ def validating_plugin(
         return _reasons(plugin.validate(operation, new, old))
 
     def validate(attributes: Attributes, new: Raw | None, old: Raw | None) -> None:
-        seen = [None if each is None else frozen(each) for each in (new, old)]
         try:
-            reasons = guard.call("validate", ask, attributes.operation, *seen)
+            reasons = guard.call("validate", ask, attributes.operation, frozen(new), frozen(old))
         except PluginError as fault:
             raise AdmissionPluginFailed(name, fault.why) from None
         if reasons:
