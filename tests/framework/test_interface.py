@@ -3,6 +3,7 @@
 import inspect
 from typing import Any, ClassVar
 
+import attrs
 import pytest
 
 from kschedd.config.in_tree import IN_TREE, in_tree_class
@@ -10,7 +11,16 @@ from kschedd.config.model import EXTENSION_POINTS
 from kschedd.framework import fast_path
 from kschedd.framework.guarding.answers import BadAnswer, idle_points
 from kschedd.framework.guarding.guarded import GUARDED_METHODS
-from kschedd.framework.interface import POINTS, EnqueueExtensions, extension_points, methods_of, missing_methods
+from kschedd.framework.interface import (
+    MAX_NODE_SCORE,
+    POINTS,
+    EnqueueExtensions,
+    PreFilterResult,
+    extension_points,
+    methods_of,
+    missing_methods,
+    plugin_info,
+)
 from kschedd.framework.registry import PluginLoadError, Registry
 
 _FILTERS = {"pre_filter", "filter"}
@@ -97,3 +107,21 @@ def test_half_a_protocol_is_refused_with_what_is_missing() -> None:
     assert extension_points(WithoutWords) == frozenset()
     with pytest.raises(PluginLoadError, match="has filter_rows without code_status; both are required"):
         Registry().add(WithoutWords, "a test")
+
+
+def test_scores_end_at_100_and_a_restriction_to_nodes_does_not_replace_the_filter() -> None:
+    assert MAX_NODE_SCORE == 100
+    assert PreFilterResult(frozenset({"n1"})).already_filtered is False
+
+
+def test_only_attrs_classes_are_types_of_arguments() -> None:
+    @attrs.frozen
+    class Args:
+        weight: int = 1
+
+    found = []
+    for args_type in (None, Args, dict, "Args"):
+        cls = type("Mine", (), {"name": "Mine", "filter": lambda self, state, pod, node: None, "args_type": args_type})
+        found.append(plugin_info(cls))
+    assert [info.args_type for info in found] == [None, Args, None, None]
+    assert {info.points for info in found} == {frozenset({"filter"})}

@@ -115,9 +115,11 @@ def test_a_class_that_is_no_plugin_is_refused(names: dict[str, Any], why: str) -
 
 def test_a_file_adds_the_plugins_that_it_defines(tmp_path: Path) -> None:
     registry, text = Registry(), PLUGIN.partition("class Helper")[0]
-    path = file(tmp_path, f"from json import JSONDecoder\n{text}\nclass Nameless: ...\n")
+    path = file(tmp_path, f"from json import JSONDecoder\n{text}    place = __file__\n\nclass Nameless: ...\n")
     assert registry.add_file(path) == ["Cheap"]
     assert registry.source_of("Cheap") == str(path)
+    cheap: Any = registry.plugin_class("Cheap")
+    assert (cheap.__module__, cheap.place) == ("kschedd_plugin_mine", str(path))
     admission = file(tmp_path, "class V:\n    name = 'V'\n    def validate(self, request): ...\n", "admission.py")
     assert registry.add_file(admission) == ["V"]
     assert (list(registry.added), list(registry.validating)) == (["Cheap"], ["V"])

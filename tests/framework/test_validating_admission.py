@@ -118,7 +118,7 @@ class Evil(str):
         (lambda operation: None, "TypeError"),
         (lambda *requests: False, "validate returned False; allowed are None, a text and a list of texts"),
         (lambda *requests: "", "validate returned ''"),
-        (lambda *requests: [1], "validate returned [1]"),
+        (lambda *requests: ["no", 1], "validate returned ['no', 1]"),
         (lambda *requests: {"no": 1}, "validate returned {'no': 1}"),
     ],
 )
@@ -185,6 +185,10 @@ def test_the_flags_switch_it() -> None:
     ("text", "why"),
     [
         ("class A:\n    name = 'Priority'\n    def validate(self, o, n, p): ...", "the name Priority belongs to an"),
+        (
+            "class A:\n    name = 'AlwaysDeny'\n    def validate(self, o, n, p): ...",
+            "the name AlwaysDeny belongs to an",
+        ),
         (
             "class A:\n    name = 'A'\n    kinds = 'Pod'\n    def validate(self, o, n, p): ...",
             "has kinds 'Pod'; allowed",
