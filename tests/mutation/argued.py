@@ -52,6 +52,15 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'1' becomes '2'",
         ): "The search ends with its only node.",
     },
+    "scheduling/attempt/ties": {
+        ("_DEPTH: Final = 24", "'24' becomes '25'"): _SPEED,
+    },
+    "scheduling/profiles/profile": {
+        (
+            "_classes_at: int = attrs.field(default=0, init=False)",
+            "'0' becomes '1'",
+        ): "The first difference clears an empty cache.",
+    },
     "scheduling/binding/cycle": {
         ("place: int = 0", "'0' becomes '1'"): _UNUSED,
         **{

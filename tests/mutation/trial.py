@@ -173,10 +173,8 @@ TESTED_BY: Final = {
         "scheduling/test_driver scheduling/test_pod_group_stepping scheduling/test_stepping scheduling/test_runs"
     ),
     "scheduling/preemption/candidates": "scheduling/test_candidates scheduling/test_pod_groups_of_1_37",
-    "scheduling/profiles/contained": "scheduling/test_faults scheduling/test_plugin_reload",
     "scheduling/profiles/metrics": "scheduling/test_profiles_metrics scheduling/test_metrics",
     "scheduling/profiles/plugin_metrics": "scheduling/test_profiles_metrics scheduling/test_metrics",
-    "scheduling/profiles/profile": "scheduling/test_verdicts scheduling/test_reconfigure scheduling/test_preemption",
     "scheduling/snapshots/cluster": "simulation/test_fork clusters/test_forks",
     "scheduling/stops/interventions": "scheduling/test_stepping",
     "scheduling/verdicts": "scheduling/test_verdicts scheduling/test_scheduler scheduling/test_nominated_node",

@@ -2,10 +2,16 @@
 
 from typing import Any
 
+import pytest
+
+from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_37
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.machine import SchedulingMachine
 
 Raw = dict[str, Any]
 GATE = "InPlacePodVerticalScalingSchedulerPreemption"
@@ -88,3 +94,74 @@ def test_a_node_may_forbid_it_until_its_policy_changes() -> None:
     assert cluster.pods() == ["grows", "small"]
     cluster.allow()
     assert cluster.pods() == ["grows"]
+
+
+def claimed(*names: str) -> dict[str, Any]:
+    return {"volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]}
+
+
+def bound_claim(name: str, driver: str = "", *, zone: str = "", **spec: Any) -> tuple[Raw, Raw]:
+    """Return a claim and the volume to which it is bound."""
+    meta = {"name": name, "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    claim = {"kind": "PersistentVolumeClaim", "metadata": meta, "spec": {"volumeName": f"pv-{name}", **spec}}
+    labels = {"topology.kubernetes.io/zone": zone} if zone else {}
+    source = {"csi": {"driver": driver, "volumeHandle": name}} if driver else {}
+    return claim, {"kind": "PersistentVolume", "metadata": {"name": f"pv-{name}", "labels": labels}, "spec": source}
+
+
+DRIVER = {
+    "kind": "CSIDriver",
+    "metadata": {"name": "csi.one"},
+    "spec": {"preventPodSchedulingIfMissing": True},
+}
+IMMEDIATE = {"kind": "StorageClass", "metadata": {"name": "now"}, "volumeBindingMode": "Immediate"}
+UNBOUND = {
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "c", "namespace": "default"},
+    "spec": {"storageClassName": "now"},
+}
+ELSEWHERE = {"labelSelector": {"matchLabels": {"app": "none"}}, "topologyKey": "kubernetes.io/hostname"}
+SPREAD = {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "on_node", "spec", "objects"),
+    [
+        pytest.param("NodeUnschedulable", {"unschedulable": True}, {}, ()),
+        pytest.param("TaintToleration", {"taints": [{"key": "k", "effect": "NoSchedule"}]}, {}, ()),
+        pytest.param("NodeAffinity", {}, {"nodeSelector": {"disk": "fast"}}, ()),
+        pytest.param("NodePorts", {}, {"port": 80}, ()),
+        pytest.param("VolumeRestrictions", {}, claimed("c"), bound_claim("c", accessModes=["ReadWriteOncePod"])),
+        pytest.param("NodeVolumeLimits", {}, claimed("c"), (DRIVER, *bound_claim("c", "csi.one"))),
+        pytest.param("VolumeBinding", {}, claimed("c"), (IMMEDIATE, UNBOUND)),
+        pytest.param("VolumeZone", {}, claimed("c"), bound_claim("c", zone="other")),
+        pytest.param("PodTopologySpread", {}, {"topologySpreadConstraints": [SPREAD]}, ()),
+        pytest.param(
+            "InterPodAffinity",
+            {},
+            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ELSEWHERE]}}},
+            (),
+        ),
+        pytest.param("DynamicResources", {}, {"resourceClaims": [{"name": "c", "resourceClaimName": "missing"}]}, ()),
+        pytest.param("NodeDeclaredFeatures", {}, {"hostNetwork": True, "hostUsers": False}, ()),
+    ],
+)
+def test_only_the_size_counts_for_a_pod_that_already_runs(
+    plugin: str, on_node: Raw, spec: Raw, objects: tuple[Raw, ...]
+) -> None:
+    made = SchedulingMachine(default_config(version=V1_37, feature_gates={GATE: True, "VolumeLimitScaling": True}))
+    labeled = node(**on_node)
+    labeled["metadata"]["labels"] = {"topology.kubernetes.io/zone": "here"}
+    raw = pod("grows", "2", **{key: value for key, value in spec.items() if key != "port"})
+    raw["metadata"]["uid"] = "grows"
+    if "port" in spec:
+        raw["spec"]["containers"][0]["ports"] = [{"containerPort": spec["port"], "hostPort": spec["port"]}]
+    running = Pod.from_raw(raw)
+    made.cluster.load([parse(labeled), *map(parse, objects), running])
+    scheduler = made.schedulers["default-scheduler"]
+    assert isinstance(drive(scheduler.attempt(running, {}, resizes=True, post_filters=False)), ScheduleResult)
+
+    del raw["spec"]["nodeName"]
+    rejected = drive(scheduler.attempt(Pod.from_raw(raw), {}, post_filters=False))
+    assert isinstance(rejected, FitError)
+    assert plugin in rejected.diagnosis.unschedulable_plugins

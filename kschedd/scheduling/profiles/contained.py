@@ -7,7 +7,6 @@ from kschedd.api.pods import Pod
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import Plugin
 from kschedd.framework.status import Status, error, fault_text
-from kschedd.framework.writes import Plan
 from kschedd.scheduling.profiles.profile import Framework
 
 T = TypeVar("T")
@@ -24,14 +23,11 @@ def contained(
 ) -> T | Status:
     """Call a plugin at this extension point. Convert an exception to an Error status that names the plugin."""
     calls = framework.plugin_metrics.calls(plugin.name, point)
-    began = calls.start() if calls.sampling.plugins else None
+    began = calls.start()
     answer: T | Status
     try:
         answer = method(state, pod, node_name)
     except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
         answer = error(fault_text(fault)).by(plugin.name)
-    if began is None and (answer is None or type(answer) is Plan):
-        calls.evaluations += 1
-    else:
-        calls.answered(began, answer[0] if isinstance(answer, tuple) else answer)
+    calls.answered(began, answer[0] if isinstance(answer, tuple) else answer)
     return answer
