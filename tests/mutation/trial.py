@@ -89,8 +89,8 @@ TESTED_BY: Final = {
     "queue/unschedulable": "queue/test_scheduling_queue queue/test_groups queue/test_unschedulable",
     "scheduling/attempt/extended": "extenders/test_attempts scheduling/test_ties",
     "scheduling/attempt/node_search": (
-        "scheduling/test_search scheduling/test_preemption scheduling/test_prepared "
-        "scheduling/test_stepping scheduling/test_runs"
+        "scheduling/test_search scheduling/test_prepared scheduling/test_stepping "
+        "scheduling/test_runs scheduling/test_preemption"
     ),
     "scheduling/attempt/one_node": "scheduling/test_one_node",
     "scheduling/attempt/outcome": "scheduling/test_scheduler scheduling/test_stepping",
@@ -108,7 +108,7 @@ TESTED_BY: Final = {
     ),
     "scheduling/attempt/resizing": "scheduling/test_resizes",
     "scheduling/attempt/scheduler": (
-        "scheduling/test_scheduler scheduling/test_batch scheduling/test_runs scheduling/test_stepping"
+        "scheduling/test_scheduler scheduling/test_batch scheduling/test_stepping scheduling/test_runs"
     ),
     "scheduling/attempt/ties": "scheduling/test_ties scheduling/test_stepping",
     "scheduling/attempt_records": "scheduling/test_driver scheduling/test_metrics",
@@ -140,11 +140,11 @@ TESTED_BY: Final = {
     "scheduling/failure_handler": (
         "scheduling/test_failure_handler scheduling/test_driver scheduling/test_preempted_in_memory"
     ),
-    "scheduling/filtering/filters": "scheduling/test_nominations scheduling/test_preemption scheduling/test_stepping",
+    "scheduling/filtering/filters": "scheduling/test_nominations scheduling/test_stepping scheduling/test_preemption",
     "scheduling/filtering/nominated_pods": (
         "scheduling/test_nominated_node scheduling/test_nominations scheduling/test_preemption"
     ),
-    "scheduling/filtering/what_if_rows": "scheduling/test_preemption scheduling/test_candidates",
+    "scheduling/filtering/what_if_rows": "scheduling/test_candidates scheduling/test_preemption",
     "scheduling/gangs/counted": "scheduling/test_pod_groups_of_1_37 scheduling/test_pod_group_domains",
     "scheduling/gangs/cycle": "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping",
     "scheduling/gangs/outcome": "scheduling/test_gang_outcome scheduling/test_pod_group_cycle",
@@ -173,6 +173,7 @@ TESTED_BY: Final = {
         "scheduling/test_driver scheduling/test_pod_group_stepping scheduling/test_stepping scheduling/test_runs"
     ),
     "scheduling/preemption/candidates": "scheduling/test_candidates scheduling/test_pod_groups_of_1_37",
+    "scheduling/preemption/dry_run": ("scheduling/test_victims scheduling/test_candidates scheduling/test_preemption"),
     "scheduling/profiles/metrics": "scheduling/test_profiles_metrics scheduling/test_metrics",
     "scheduling/profiles/plugin_metrics": "scheduling/test_profiles_metrics scheduling/test_metrics",
     "scheduling/snapshots/cluster": "simulation/test_fork clusters/test_forks",
