@@ -176,7 +176,6 @@ TESTED_BY: Final = {
     "scheduling/preemption/dry_run": ("scheduling/test_victims scheduling/test_candidates scheduling/test_preemption"),
     "scheduling/profiles/metrics": "scheduling/test_profiles_metrics scheduling/test_metrics",
     "scheduling/profiles/plugin_metrics": "scheduling/test_profiles_metrics scheduling/test_metrics",
-    "scheduling/snapshots/cluster": "simulation/test_fork clusters/test_forks",
     "scheduling/stops/interventions": "scheduling/test_stepping",
     "scheduling/verdicts": "scheduling/test_verdicts scheduling/test_scheduler scheduling/test_nominated_node",
     "store/journal/compaction": "store/test_journal store/test_journal_writer",
