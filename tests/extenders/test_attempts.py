@@ -250,6 +250,13 @@ def test_a_search_for_an_extender_does_not_end_with_the_first_node() -> None:
     assert run.requests[0][1]["NodeNames"] == ["n1", "n2", "n3"]
 
 
+def test_a_search_for_an_extender_that_scores_does_not_end_with_the_first_node_either() -> None:
+    unscored = {"plugins": {"score": {"disabled": [{"name": "*"}]}, "preScore": {"disabled": [{"name": "*"}]}}}
+    run = three(SCORES, profiles=[unscored])
+    run.answers["a/score"] = lambda args: [{"Host": "n3", "Score": 10}]
+    assert run.chosen(pod("p")) == "n3"
+
+
 # -- prioritize -------------------------------------------------------------------------------------------------------
 
 

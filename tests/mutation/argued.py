@@ -52,6 +52,16 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'1' becomes '2'",
         ): "The search ends with its only node.",
     },
+    "scheduling/attempt/ranking": {
+        (
+            "constant, scores_left = self.not_cached(state, pod) if prepared is None else prepared",
+            "'self.not_cached(state, pod) if prepared is None else prepared' becomes '(self.not_cached(state, pod))'",
+        ): _SPEED,
+        (
+            "if not score.in_tree and isinstance(at, slice):",
+            "'not score.in_tree and isinstance(at, slice)' becomes '(isinstance(at, slice))'",
+        ): _SPEED,
+    },
     "scheduling/attempt/ties": {
         ("_DEPTH: Final = 24", "'24' becomes '25'"): _SPEED,
     },

@@ -104,11 +104,13 @@ TESTED_BY: Final = {
     ),
     "scheduling/attempt/prepared": "scheduling/test_prepared scheduling/test_evaluation",
     "scheduling/attempt/ranking": (
-        "scheduling/test_scheduler scheduling/test_nominated_node scheduling/test_faults scheduling/test_batch"
+        "scheduling/test_ranking scheduling/test_scheduler scheduling/test_nominated_node scheduling/test_batch "
+        "scheduling/test_faults"
     ),
     "scheduling/attempt/resizing": "scheduling/test_resizes",
     "scheduling/attempt/scheduler": (
-        "scheduling/test_scheduler scheduling/test_batch scheduling/test_stepping scheduling/test_runs"
+        "scheduling/test_scheduler scheduling/test_batch scheduling/test_metrics extenders/test_attempts "
+        "scheduling/test_search scheduling/test_stepping scheduling/test_runs"
     ),
     "scheduling/attempt/ties": "scheduling/test_ties scheduling/test_stepping",
     "scheduling/attempt_records": "scheduling/test_driver scheduling/test_metrics",

@@ -170,6 +170,15 @@ def test_a_pod_goes_where_all_that_narrow_agree() -> None:
     assert (result.node_name, result.visited, result.score) == ("c", 1, None)
 
 
+def test_a_pod_narrowed_to_nodes_that_are_not_there_visits_none() -> None:
+    made = machine(plugin("One", pre_filter=narrowing("gone")), postFilter={"disabled": [{"name": "*"}]})
+    made.start.index = 1
+    result = attempt(made)
+    assert isinstance(result, FitError)
+    assert result.message == "0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [One]."
+    assert made.start.index == 1
+
+
 def test_a_filter_whose_prefilter_says_skip_is_not_asked() -> None:
     def never(state: Any, pod: Pod, node: Any) -> Status:
         return unschedulable("asked after all")
@@ -339,6 +348,32 @@ def test_an_attempt_without_nodes_and_an_internal_error_have_messages_of_their_o
     assert one.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
     broken = attrs.evolve(one, status=error("broken"))
     assert broken.message == "broken"
+
+
+def test_only_the_nodes_of_a_placement_are_considered_and_counted() -> None:
+    made = machine(nodes=[node("a"), node("b"), node("c", unschedulable=True)])
+    scheduler = made.schedulers["default-scheduler"]
+
+    def within(*names: str, cpu: str = "1") -> Any:
+        placement = np.array([made.cluster.table.row_of[name] for name in names], dtype=np.int64)
+        return drive(scheduler.attempt(pod(cpu=cpu), {}, placement=placement, post_filters=False))
+
+    assert within("b", "c").node_name == "b"
+    assert sorted(within("a", "b").feasible.tolist()) == [0, 1]
+    assert within("c").message == "0/1 nodes are available: 1 node(s) were unschedulable."
+    failed = within("a", "c", cpu="9")
+    assert failed.message == "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
+    assert failed.nominated_node is None
+
+
+@pytest.mark.parametrize("options", [{}, {"every_node": True}, {"placement": np.arange(2)}], ids=str)
+def test_only_an_attempt_without_restrictions_prepares_those_of_later_pods(options: dict[str, Any]) -> None:
+    made = machine()
+    scheduler, wanted = made.schedulers["default-scheduler"], pod()
+    for _ in range(3):
+        drive(scheduler.attempt(wanted, {}, **options))
+    assert scheduler.preparations is not None
+    assert (scheduler.preparations.of(wanted) is not None) is not bool(options)
 
 
 def test_explaining_looks_at_every_node_and_moves_nothing() -> None:
