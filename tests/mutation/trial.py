@@ -99,8 +99,8 @@ TESTED_BY: Final = {
         "scheduling/test_pod_group_cycle extenders/test_attempts"
     ),
     "scheduling/attempt/pre_filtering": (
-        "scheduling/test_scheduler scheduling/test_metrics scheduling/test_resizes "
-        "scheduling/test_batch scheduling/test_stepping"
+        "scheduling/test_pre_filtering scheduling/test_scheduler scheduling/test_metrics scheduling/test_resizes "
+        "scheduling/test_batch"
     ),
     "scheduling/attempt/prepared": "scheduling/test_prepared scheduling/test_evaluation",
     "scheduling/attempt/ranking": (
