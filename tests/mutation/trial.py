@@ -142,7 +142,9 @@ TESTED_BY: Final = {
     "scheduling/failure_handler": (
         "scheduling/test_failure_handler scheduling/test_driver scheduling/test_preempted_in_memory"
     ),
-    "scheduling/filtering/filters": "scheduling/test_nominations scheduling/test_stepping scheduling/test_preemption",
+    "scheduling/filtering/filters": (
+        "scheduling/test_filters scheduling/test_nominations scheduling/test_candidates scheduling/test_preemption"
+    ),
     "scheduling/filtering/nominated_pods": (
         "scheduling/test_nominated_node scheduling/test_nominations scheduling/test_preemption"
     ),
