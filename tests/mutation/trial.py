@@ -186,6 +186,9 @@ TESTED_BY: Final = {
     "store/journal/format": "store/test_journal_writer store/test_journal_damage",
     "store/journal/journal": "store/test_journal store/test_journal_damage",
     "store/journal/salvage": "store/test_journal store/test_journal_damage store/test_journal_offline",
+    "store/keeping": (
+        "store/test_store store/test_trial store/test_admission_cache controllers/kubelets/test_lease_renewals"
+    ),
     "store/store": "store/test_store store/policies/test_validating store/webhooks/test_hooks",
 }
 
