@@ -5,6 +5,7 @@ import select
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from kschedd.config.args import RawArgs
 from kschedd.framework.costs import CallCosts
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError, PluginTimeout
+from kschedd.framework.guarding import processes as module
 from kschedd.framework.guarding.guarded import GuardedPlugin, GuardedRegistry
 from kschedd.framework.guarding.processes import WorkerProcesses
 from kschedd.framework.handle import Handle
@@ -27,6 +29,7 @@ from tests.actors.clusters import node, pod
 PATIENCE_S = 300.0  # limits long enough for a busy machine
 PLUGIN = """
 import os
+import signal
 import threading
 
 from kschedd.plugin import unschedulable, unresolvable
@@ -66,8 +69,17 @@ class Elsewhere:
                 os.write(fifo, b"here")
                 if pod.name == "stays":
                     threading.Event().wait()
-        if pod.name == "hangs":
+        if pod.name == "leaves":
+            if os.fork():
+                os._exit(4)
             threading.Event().wait()
+        if pod.name == "hangs":
+            os.open(self.args.values["fifo"], os.O_WRONLY)
+            threading.Event().wait()
+        if pod.name == "interrupted":
+            os.kill(os.getpid(), signal.SIGINT)
+        if pod.name == "looks":
+            return unschedulable(f"{self.handle.seed} {self.handle.feature_gates}")
         if pod.name == "raises":
             raise ValueError("boom " + node.name)
         if pod.name == "asks":
@@ -121,7 +133,7 @@ def plugin(
         processes=processes,
     )
     args = RawArgs({"more": 5, "fifo": str(folder / "fifo")})
-    made: GuardedPlugin = guarded.make("Elsewhere", args, Handle(cluster))
+    made: GuardedPlugin = guarded.make("Elsewhere", args, Handle(cluster, {"Gate": True}, 7))
     return made
 
 
@@ -153,7 +165,7 @@ def elsewhere(made: GuardedPlugin, method: str, name: str, cluster: SchedulerCac
     return made.call_elsewhere(method, state, wanted, cluster.table, cluster.table.order.tolist())
 
 
-@pytest.mark.parametrize("name", ["web", "raises", "talks", "writes"])
+@pytest.mark.parametrize("name", ["web", "raises", "talks", "writes", "looks"])
 @pytest.mark.parametrize("method", ["filter", "score"])
 def test_answers_are_the_same_as_without(
     method: str, name: str, tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
@@ -180,9 +192,12 @@ def test_one_that_does_not_answer_is_ended_and_the_next_call_has_another(
     elsewhere(made, "filter", "web", cluster)
     before = processes.count
     made.guard.limits = {"filter": 0.2}
+    os.mkfifo(tmp_path / "fifo")
     why = "plugin Elsewhere: filter did not return within 0.2s, and its worker process was ended"
-    with pytest.raises(PluginTimeout, match=why):
-        elsewhere(made, "filter", "hangs", cluster)
+    with open(os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK), "rb", 0) as fifo:
+        with pytest.raises(PluginTimeout, match=why):
+            elsewhere(made, "filter", "hangs", cluster)
+        assert fifo.read(1) == b"", "the process has ended, and has not left the file open"
     assert processes.count == before - 1
     [cost] = [one for one in made.guard.costs.all() if one.timeouts]
     assert (cost.name, cost.method, cost.timeouts) == ("Elsewhere", "filter", 1)
@@ -194,9 +209,17 @@ def test_one_that_dies_fails_the_call_alone(
     tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
 ) -> None:
     made = plugin(tmp_path, cluster, processes)
-    with pytest.raises(PluginError, match=r"its worker process ended during filter \(exit status 3\)"):
-        elsewhere(made, "filter", "dies", cluster)
-    assert len(elsewhere(made, "filter", "web", cluster)) == 4
+    for name, status in (("dies", 3), ("leaves", 4)):
+        with pytest.raises(PluginError, match=rf"its worker process ended during filter \(exit status {status}\)"):
+            elsewhere(made, "filter", name, cluster)
+        assert len(elsewhere(made, "filter", "web", cluster)) == 4
+
+
+def test_an_interrupt_of_the_daemon_does_not_end_a_process(
+    tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
+) -> None:
+    made = plugin(tmp_path, cluster, processes)
+    assert len(elsewhere(made, "filter", "interrupted", cluster)) == 4
 
 
 def test_what_a_plugin_forks_off_does_not_answer_as_well(
@@ -248,6 +271,52 @@ def test_one_that_cannot_be_made_there_says_why(
     made = plugin(tmp_path, cluster, processes, text)
     with pytest.raises(PluginError, match=r"cannot be created in a worker process: plugin Elsewhere cannot be created"):
         elsewhere(made, "filter", "web", cluster)
+    text = f"{PLUGIN}\nimport sys\n\nif 'pytest' not in sys.modules:\n    raise ValueError('not here')\n"
+    made = plugin(tmp_path, cluster, processes, text)
+    with pytest.raises(PluginError, match=r"cannot be created in a worker process: ValueError: not here"):
+        elsewhere(made, "filter", "web", cluster)
+
+
+def test_a_process_creates_a_plugin_again_that_it_has_dropped(tmp_path: Path, cluster: SchedulerCache) -> None:
+    with closing(WorkerProcesses(1, PATIENCE_S)) as processes:
+        plugins = [plugin(tmp_path, cluster, processes, f"{PLUGIN}# {number}\n") for number in range(17)]
+        for made in [*plugins, *plugins[:2]]:
+            assert len(elsewhere(made, "filter", "web", cluster)) == 4
+        assert processes.count == 1
+
+
+def test_a_process_that_cannot_be_started_fails_the_call_alone(
+    tmp_path: Path, cluster: SchedulerCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoProcess:
+        def __init__(self) -> None:
+            raise OSError("no more processes")
+
+    monkeypatch.setattr(module, "WorkerProcess", NoProcess)
+    made = plugin(tmp_path, cluster, WorkerProcesses(1))
+    for _ in range(2):
+        with pytest.raises(PluginError, match="no worker process can be started: no more processes"):
+            elsewhere(made, "filter", "web", cluster)
+
+
+def test_a_process_that_starts_while_the_daemon_ends_is_ended(
+    tmp_path: Path, cluster: SchedulerCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    processes = WorkerProcesses()
+
+    class Starting:
+        def answer(self, order: bytes | None, limit_s: float) -> None:
+            processes.close()
+            calls.append("started")
+
+        def end(self) -> None:
+            calls.append("ended")
+
+    monkeypatch.setattr(module, "WorkerProcess", Starting)
+    with pytest.raises(PluginError, match="the daemon is shutting down"):
+        elsewhere(plugin(tmp_path, cluster, processes), "filter", "web", cluster)
+    assert (calls, processes.count) == (["started", "ended"], 0)
 
 
 @pytest.mark.parametrize("number", ["-1", "17", "True", "'two'", "1.5"])
@@ -271,6 +340,9 @@ def test_the_end_ends_them_all(tmp_path: Path, cluster: SchedulerCache) -> None:
 def test_costs_are_counted_node_by_node(tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses) -> None:
     made = plugin(tmp_path, cluster, processes)
     made.guard.costs = CallCosts()
+    began_s = perf_counter()
     elsewhere(made, "filter", "raises", cluster)
+    whole_s = perf_counter() - began_s
     counted = {cost.method: (cost.calls, cost.failures) for cost in made.guard.costs.all()}
     assert counted == {"pre_filter": (1, 0), "filter": (4, 4)}
+    assert all(cost.longest_s is not None and 0 <= cost.longest_s <= whole_s for cost in made.guard.costs.all())
