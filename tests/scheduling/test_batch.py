@@ -280,6 +280,12 @@ def with_port(**port: Any) -> Raw:
         pytest.param(pod("p"), pod("p", priority=7), True, id="nor-does-the-priority"),
         pytest.param(pod("p"), pod("p", volumes=[{"name": "v", "configMap": {"name": "c"}}]), True, id="config-maps"),
         pytest.param(pod("p"), pod("p", volumes=[{"name": "v", "emptyDir": {}}]), False, id="other-volumes-do"),
+        pytest.param(
+            pod("p", volumes=[{"name": "v", "emptyDir": {}}]),
+            pod("p", volumes=[{"name": "w", "emptyDir": {}}]),
+            True,
+            id="names-of-volumes",
+        ),
         pytest.param(with_port(), with_port(protocol="UDP"), True, id="of-a-host-port-only-the-number"),
         pytest.param(with_port(), with_port(hostPort=9090), False, id="host-ports"),
         pytest.param(pod("p"), pod("p", tolerations=[{"operator": "Exists"}]), False, id="tolerations"),
@@ -315,26 +321,19 @@ def test_labels_do_not_matter_where_terms_of_other_pods_are_ignored() -> None:
     assert signed(pod("p")) != signed(pod("p", "b"))
 
 
-class Own:
-    name = "Own"
-
-    @classmethod
-    def from_args(cls, args: object, handle: object) -> "Own":
-        return cls()
-
-    def filter(self, state: object, pod: Pod, node: object) -> None:
-        return None
-
-
-def test_a_profile_with_a_plugin_that_is_not_built_in_signs_nothing() -> None:
-    registry = Registry({"Own": Own})
+@pytest.mark.parametrize(
+    ("point", "method"),
+    [("preFilter", "pre_filter"), ("filter", "filter"), ("preScore", "pre_score"), ("score", "score")],
+)
+def test_a_profile_with_a_plugin_that_is_not_built_in_signs_nothing(point: str, method: str) -> None:
+    registry = Registry({"Own": type("Own", (), {"name": "Own", method: lambda *args: None})})
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": [
             {
                 "schedulerName": "default-scheduler",
-                "plugins": {"filter": {"enabled": [{"name": "Own"}]}},
+                "plugins": {point: {"enabled": [{"name": "Own"}]}},
                 "pluginConfig": [NO_SPREADING],
             }
         ],

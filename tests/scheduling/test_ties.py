@@ -92,6 +92,16 @@ def test_drawn_ties_go_by_the_seed() -> None:
     assert drawn[0] == drawn[1] != drawn[2]
 
 
+def test_a_fork_makes_the_same_choices_from_then_on() -> None:
+    rows, names = np.arange(10), [f"n{place}" for place in range(10)]
+    for drawn in (True, False):
+        ties = NodeTies(Random(5), drawn)
+        ties(rows, names, None)
+        fork = ties.fork()
+        assert fork.drawn is drawn
+        assert [fork(rows, names, None) for _ in range(5)] == [ties(rows, names, None) for _ in range(5)]
+
+
 def test_where_an_extender_scored_one_is_drawn_by_every_release() -> None:
     rows, names = np.arange(10), [f"n{place}" for place in range(10)]
     in_order, drawn = NodeTies(Random(3), drawn=False), NodeTies(Random(3))
