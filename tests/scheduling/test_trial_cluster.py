@@ -1,5 +1,7 @@
 """Tests that a trial cluster places pods with the scheduler's filters, and reverts to a mark."""
 
+from typing import Any
+
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.config.loading.load import config_from_raw
@@ -11,7 +13,7 @@ def node(name: str, cpu: str = "2") -> Node:
     return Node.from_raw({"metadata": {"name": name}, "status": {"capacity": amounts, "allocatable": amounts}})
 
 
-def pod(name: str, cpu: str = "1", node_name: str = "", **fields: str) -> Pod:
+def pod(name: str, cpu: str = "1", node_name: str = "", **fields: Any) -> Pod:
     spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "nodeName": node_name, **fields}
     return Pod.from_raw({"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": spec})
 
@@ -68,3 +70,34 @@ def test_a_cluster_without_nodes_is_the_reason() -> None:
     trials.remove_node("a")
     assert trials.feasible(pod("new")) == []
     assert trials.why_not(pod("new"), "a") == ["no nodes available to schedule pods"]
+
+
+def test_a_cluster_is_loaded_with_pauses() -> None:
+    objects = [*(node(f"n{number}") for number in range(150)), pod("pending", "2"), pod("running", "2", "n0")]
+    steps, pauses = TrialCluster.in_steps(objects), 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            trials: TrialCluster = end.value
+            break
+        pauses += 1
+    assert pauses == 3, "before each 100 objects, and at the end"
+    assert len(trials.nodes()) == 150
+    assert [each.name for each in trials.pods_on("n0")] == ["running"]
+    assert len(trials.feasible(pod("new", "2"))) == 149
+
+
+def test_a_node_that_pre_filter_excludes_has_the_reason_of_the_excluded_nodes() -> None:
+    trials = TrialCluster.of(config_from_raw(None), [node("a"), node("b")])
+    only_b = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [only_b]}}}
+    pinned = pod("pinned", affinity=affinity)
+    assert trials.why_not(pinned, "a") == ("node(s) didn't satisfy plugin(s) [NodeAffinity]",)
+    assert trials.why_not(pinned, "b") == ()
+
+
+def test_a_node_that_does_not_exist_has_no_pods() -> None:
+    trials = TrialCluster.of(config_from_raw(None), [node("a"), pod("running", "1", "a")])
+    assert (trials.node("gone"), trials.pods_on("gone")) == (None, [])
+    assert trials.node("a") is not None
