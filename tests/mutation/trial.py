@@ -137,7 +137,6 @@ TESTED_BY: Final = {
     "scheduling/debug/breakpoints": "scheduling/test_debugger scheduling/test_pod_group_stepping",
     "scheduling/debug/debugger": "scheduling/test_debugger scheduling/test_pod_group_stepping scheduling/test_stepping",
     "scheduling/driver": "scheduling/test_driver scheduling/test_loop_effects scheduling/test_stepping",
-    "scheduling/effects": "scheduling/test_driver",
     "scheduling/failure_handler": (
         "scheduling/test_failure_handler scheduling/test_driver scheduling/test_preempted_in_memory"
     ),
