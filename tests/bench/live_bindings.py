@@ -7,7 +7,8 @@ binding), CPU time of the scheduler and of the server, and requests by kind, wit
 
 The server is a daemon with `--http`, or with `--real` the kube-apiserver of KUBE_APISERVER with etcd (ETCD). The
 schedulers are this tree, the tree of `--before` (a checkout with `.venv`), and with `--real` the program of
-KUBE_SCHEDULER, with its default limit of requests and without a limit.
+KUBE_SCHEDULER, with its default limit of requests and with the limit of the others. The CPU time of a server depends on
+the rate at which requests arrive: `--rate` sets the same rate for all schedulers.
 """
 
 import argparse
@@ -49,25 +50,27 @@ kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules: [{level: Metadata}]
 """
-_UNLIMITED: Final = ", qps: 100000, burst: 100000"
+_UNLIMITED: Final = 100_000
+_BURST: Final = 10
 
 
 @attrs.frozen
 class Contender:
     name: str
     command: Sequence[str]
-    limit: str = _UNLIMITED
+    rate: int  # requests per second; 0: the default of the scheduler
 
     def program(self, folder: Path, kubeconfig: Path) -> Program:
         config = folder / "scheduler.yaml"
-        config.write_text(_CONFIG.format(kubeconfig=kubeconfig, limit=self.limit))
+        limit = f", qps: {self.rate}, burst: {_BURST if self.rate < _UNLIMITED else self.rate}" if self.rate else ""
+        config.write_text(_CONFIG.format(kubeconfig=kubeconfig, limit=limit))
         found = {"kubeconfig": str(kubeconfig), "config": str(config), "socket": str(folder / "scheduler.sock")}
         return Program([word.format(**found) for word in self.command], folder / "scheduler.log")
 
 
-def kschedd(name: str, program: Path) -> Contender:
+def kschedd(name: str, program: Path, rate: int) -> Contender:
     words = ("run", "--schedule", "--kubeconfig", "{kubeconfig}", "--config", "{config}", "--socket", "{socket}")
-    return Contender(name, (str(program), *words))
+    return Contender(name, (str(program), *words), rate)
 
 
 def server_with_audit(folder: Path, real: bool) -> Server:
@@ -79,14 +82,14 @@ def server_with_audit(folder: Path, real: bool) -> Server:
     return real_server_alone(folder, "--audit-policy-file", str(policy), "--audit-log-path", audit)
 
 
-def contenders(before: Path | None, with_real: bool) -> list[Contender]:
-    found = [kschedd("kschedd", Path(sys.executable).with_name("kschedd"))]
+def contenders(before: Path | None, with_real: bool, rate: int) -> list[Contender]:
+    found = [kschedd("kschedd", Path(sys.executable).with_name("kschedd"), rate)]
     if before is not None:
-        found.append(kschedd(f"kschedd of {before.name}", (before / ".venv/bin/kschedd").resolve()))
+        found.append(kschedd(f"kschedd of {before.name}", (before / ".venv/bin/kschedd").resolve(), rate))
     if with_real and (path := os.environ.get("KUBE_SCHEDULER")):
         command = (path, "--config", "{config}", "--secure-port=0")
-        found.append(Contender("kube-scheduler", command, ""))
-        found.append(Contender("kube-scheduler, unlimited", command))
+        found.append(Contender("kube-scheduler by default", command, 0))
+        found.append(Contender("kube-scheduler", command, rate))
     return found
 
 
@@ -231,7 +234,7 @@ async def measure(contender: Contender, server: Server, folder: Path, pods: int)
 
 async def main(options: argparse.Namespace) -> None:
     for turn in range(options.turns):
-        found = contenders(options.before, options.real)
+        found = contenders(options.before, options.real, options.rate)
         if options.only:
             found = [each for each in found if each.name in options.only]
         for contender in found if turn % 2 == 0 else reversed(found):
@@ -247,5 +250,6 @@ if __name__ == "__main__":
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--before", type=Path, help="another checkout of this repository, with its .venv")
     parser.add_argument("--only", nargs="+", help="names of schedulers")
+    parser.add_argument("--rate", type=int, default=_UNLIMITED, help="requests per second (default: no limit)")
     parser.add_argument("--real", action="store_true")
     trio.run(main, parser.parse_args())
