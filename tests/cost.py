@@ -29,10 +29,15 @@ class Cost:
 def counting() -> Iterator[Cost]:
     """Count the calls inside the block."""
     cost, calls, before_units = Cost(), 0, metering.Meter.units
+    called, waiting = set[str](), metering.Meter.waiting
 
     def count(frame: FrameType, event: str, arg: object) -> None:
         nonlocal calls
-        calls += event in ("call", "c_call") and frame.f_code.co_filename != metering.__file__
+        if event in ("call", "c_call"):
+            file = frame.f_code.co_filename
+            calls += file != metering.__file__
+            if file in waiting:
+                called.add(file)
 
     before, collecting = sys.getprofile(), gc.isenabled()
     gc.disable()  # its callbacks are calls
@@ -44,6 +49,7 @@ def counting() -> Iterator[Cost]:
         if collecting:
             gc.enable()
         cost.units = calls + metering.Meter.units - before_units
+        metering.meter(called)
 
 
 def cost_of(work: Callable[[], Any]) -> int:
@@ -54,6 +60,13 @@ def cost_of(work: Callable[[], Any]) -> int:
     return cost.units
 
 
+def cost_again(work: Callable[[], Any]) -> int:
+    """Return the cost of `work`, which can be repeated, once all of its functions are metered."""
+    for _ in metering.until_settled():
+        cost = cost_of(work)
+    return cost
+
+
 def growth_of(work: Callable[[int], Callable[[], Any]], size: int) -> float:
     """Return the factor by which the cost grows if the size of the input is doubled.
 
@@ -61,6 +74,7 @@ def growth_of(work: Callable[[int], Callable[[], Any]], size: int) -> float:
     caches.
     """
     cost_of(work(10))
-    small, large = work(size), work(2 * size)
-    least = cost_of(small)
-    return cost_of(large) / least
+    for _ in metering.until_settled():
+        small, large = work(size), work(2 * size)
+        least, most = cost_of(small), cost_of(large)
+    return most / least

@@ -1,10 +1,13 @@
 """A meter for work without calls: iterations of loops, searches in lists, and copies and comparisons of containers.
 
 A profile function is called only for function calls: `name in names` is not counted, however long the list is. Within
-`metered`, the functions of kschedd's loaded modules run code compiled from the same source that adds to `Meter.units`:
-one for each iteration of a loop, and the length of each container that an operation or a built-in function traverses.
-The units depend only on the input. Not counted: the work of C code in comparisons of nested containers, in regular
+`metered`, functions of kschedd's loaded modules run code compiled from the same source that adds to `Meter.units`: one
+for each iteration of a loop, and the length of each container that an operation or a built-in function traverses. The
+units depend only on the input. Not counted: the work of C code in comparisons of nested containers, in regular
 expressions, in numpy, and in other packages.
+
+The functions of a file are exchanged after the first measurement that calls one of them, because compiling all files
+takes half a minute. A measurement that was followed by an exchange has to be repeated (`until_settled`).
 """
 
 import ast
@@ -17,7 +20,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset, deque)
 _TEXTS: Final = (str, bytes)
@@ -32,9 +35,11 @@ _COPYING_METHODS: Final = frozenset("copy sort union difference symmetric_differ
 
 
 class Meter:
-    """The units counted so far."""
+    """The units counted so far, the files that are not exchanged yet, and the number of exchanges."""
 
     units = 0
+    waiting: ClassVar[set[str]] = set()
+    exchanges = 0
 
 
 def _turn() -> bool:
@@ -173,20 +178,42 @@ def _paired(plain: CodeType, metered: CodeType) -> Iterator[tuple[CodeType, Code
 
 def _exchange(files: Collection[str], of: Callable[[str], Mapping[CodeType, CodeType]]) -> None:
     """Replace the code of each function of these files by the code that `of` maps it to, if any."""
+    collecting = gc.isenabled()
+    gc.disable()  # syntax trees are many objects, and a collection traverses all objects of the tests as well
     for each in gc.get_objects():
         if type(each) is FunctionType and each.__code__.co_filename in files:
             code = each.__code__
             each.__code__ = of(code.co_filename).get(code, code)
+    if collecting:
+        gc.enable()
 
 
 @contextmanager
 def metered(package: str = "kschedd") -> Iterator[None]:
-    """Count the work of functions in the package's loaded modules within the block."""
+    """Count the work of functions in the package's loaded modules within the block, once `meter` has exchanged them."""
     modules = [module for name, module in list(sys.modules.items()) if f"{name}.".startswith(f"{package}.")]
     files = {file for module in modules if (file := getattr(module, "__file__", None)) is not None}
     vars(builtins).update(_FUNCTIONS)
-    _exchange(files, _metered_code)
+    Meter.waiting |= files
     try:
         yield
     finally:  # functions created within the block have metered code too
-        _exchange(files, _plain_code)
+        _exchange(files - Meter.waiting, _plain_code)
+        Meter.waiting.clear()
+
+
+def meter(called: Collection[str]) -> None:
+    """Exchange the functions of these files, if they are not exchanged yet."""
+    new = Meter.waiting.intersection(called)
+    if new:
+        Meter.waiting -= new
+        Meter.exchanges += 1
+        _exchange(new, _metered_code)
+
+
+def until_settled() -> Iterator[None]:
+    """Yield for each repetition of a loop that measures costs, until one of them is followed by no exchange."""
+    before = -1
+    while before != Meter.exchanges:
+        before = Meter.exchanges
+        yield

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.cost import cost_of
+from tests.cost import cost_again
 from tests.metering import metered
 
 QUADRATIC = {
@@ -72,7 +72,7 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
 
 def growth(work: Callable[[list[str]], object]) -> float:
     items = [[f"v{number}" for number in range(size)] for size in (200, 400)]
-    small, large = (cost_of(lambda each=each: work(each)) for each in items)
+    small, large = (cost_again(lambda each=each: work(each)) for each in items)
     return large / small
 
 
