@@ -18,9 +18,11 @@ import trio.lowlevel
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 from kschedd.service.errors import RpcError
-from tests.forked_daemons import POINTS, STARTING, Daemon, Server, forked_daemons
+from tests.forked_daemons import Daemon, Server, forked_daemons
+from tests.full_run import FULL
+from tests.killing_points import POINTS, STARTING
 
-CRASHES = int(os.environ.get("KSCHEDD_CRASHES") or 8)
+CRASHES = int(os.environ.get("KSCHEDD_CRASHES") or (8 if FULL else 4))
 _OBJECTS = 8
 _PATIENCE_S = 90
 

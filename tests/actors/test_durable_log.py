@@ -26,7 +26,7 @@ from kschedd.store.journal.state_dir import StateDirInUse, lock_state_dir
 from kschedd.store.store import Store
 from kschedd.threads import use_threads
 from tests.actors.clusters import node, placed, pod
-from tests.forked_daemons import POINTS, STARTING
+from tests.killing_points import POINTS, STARTING
 
 
 def config_map(name: str, size: int = 1) -> dict[str, Any]:
@@ -202,7 +202,7 @@ async def test_a_process_that_ends_at_any_point_of_its_work_costs_no_more_than_t
     tmp_path: Path, point: str
 ) -> None:
     note = tmp_path / "reached"
-    once = f"from pathlib import Path; note = Path({str(note)!r}); from tests.forked_daemons import install; "
+    once = f"from pathlib import Path; note = Path({str(note)!r}); from tests.killing_points import install; "
     begin = BEGIN.replace("from kschedd", f"{once}note.exists() or install({point!r}, 3, note); from kschedd")
     answered = []
     async with writing(tmp_path, begin=begin) as at_work:
