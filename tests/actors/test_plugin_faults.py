@@ -7,14 +7,13 @@ deletion, nothing of it remains: no assumed or waiting pod, no reservation, no q
 
 Some faults cannot be contained within one process, and are not tested: `os._exit`, crashes in C, closing our files.
 
-All (some 900) tests take 20 seconds; without KSCHEDD_ALL_FAULTS=1, a selection with each method and each fault is run.
+The full run tests all cases (some 1,000), the everyday run a selection with each method and each fault.
 """
 
 import asyncio
 import gc
 import itertools
 import logging
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -42,6 +41,7 @@ from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.driver import SchedulingDriver
 from tests.actors.clusters import comes_to, node, nothing_is_left_of, placed, pod, rejected, until
+from tests.full_run import everyday
 
 LIMIT_S = 0.15  # time limit of hanging calls in seconds; on a busy machine, other calls can take as long
 let_go = threading.Event()
@@ -426,18 +426,25 @@ def _cases() -> list[Case]:
         if place.method not in ("ready", "clone", "hint", "sort_key"):
             faults["writes"] = tries_to_write
         found += [Case(place, fault, act) for fault, act in faults.items()]
-    if os.environ.get("KSCHEDD_ALL_FAULTS"):
-        return found
-    # Test each method with each fault specific to it, and with some of the general faults in turn.
-    general, kept, turn = [*RAISING, *WRONG], [], itertools.count()
-    for case in found:
-        own = case.fault not in general and case.fault not in BAD_STATUSES and case.fault not in BAD_COLUMNS
-        if (own and case.place.method not in ("bind", "unreserve")) or next(turn) % 5 == 0:
-            kept.append(case)
-    return kept
+    return found
+
+
+def _selected(cases: list[Case]) -> list[Case]:
+    """Return cases with each method and each fault: the first of each, and every 30th of the others."""
+    methods, faults, others = set[str](), set[str](), 0
+    chosen = []
+    for case in cases:
+        new = case.place.method not in methods or case.fault not in faults
+        others += not new
+        if new or others % 30 == 0:
+            chosen.append(case)
+            methods.add(case.place.method)
+            faults.add(case.fault)
+    return chosen
 
 
 CASES = _cases()
+SELECTED = frozenset(map(id, _selected(CASES)))
 
 
 def _plugin(case: Case) -> type[Any]:
@@ -495,7 +502,7 @@ async def _placed(cluster: LiveCluster, name: str) -> None:
     await until(cluster, lambda store: store.get("Pod", "default", name).node_name)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", everyday(CASES, lambda case: id(case) in SELECTED), ids=str)
 async def test_a_fault_is_the_plugins_and_the_daemon_lives(case: Case) -> None:
     place = case.place
     cls = _plugin(case)

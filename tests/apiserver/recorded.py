@@ -30,6 +30,7 @@ from kschedd.config.versions.kube_versions import V1_34
 from kschedd.controllers.parts import PARTS, admission_without
 from kschedd.store.admission.chain import Admission, configured_plugins
 from tests.apiserver.asking import JSON, Asker, asking
+from tests.full_run import part
 
 FOLDER = "apiserver"
 FAMILIES = ("create", "update", "patch", "delete-and-bind")
@@ -195,9 +196,9 @@ class Play:
         return {"code": 200, "events": events}
 
 
-async def _play(folder: Path, family: str, only: str, steps: list[Step]) -> None:
+async def _play(folder: Path, family: str, only: str, every: int, steps: list[Step]) -> None:
     check = load_check(folder)
-    chosen = [record for record in read_family(folder, family) if record["id"].startswith(only)]
+    chosen = part(every, [record for record in read_family(folder, family) if record["id"].startswith(only)])
     async with _empty_cluster() as shared:
         for record in chosen:
             if "manifest" in record and not record["setup"]:  # dry runs, which change nothing
@@ -213,10 +214,10 @@ def _empty_cluster(enable: Sequence[str] = (), disable: Sequence[str] = ()) -> A
     return asking(service_range="10.0.0.0/24", admission=Admission(plugins), without=PARTS, version=V1_34)
 
 
-def run(folder: Path, family: str, only: str = "") -> list[Step]:
-    """Replay a family's records in virtual time."""
+def run(folder: Path, family: str, only: str = "", every: int = 1) -> list[Step]:
+    """Replay a family's records in virtual time; of these, the everyday run replays only every `every`-th."""
     steps: list[Step] = []
-    trio.run(_play, folder, family, only, steps, clock=trio.testing.MockClock(autojump_threshold=0.001))
+    trio.run(_play, folder, family, only, every, steps, clock=trio.testing.MockClock(autojump_threshold=0.001))
     return steps
 
 

@@ -37,9 +37,10 @@ Each rule also runs against generated inputs: `tests/oracle` builds kube-schedul
 clusters and pods, compares the answers, and shrinks every input whose answers differ
 ([tests/oracle](../tests/oracle/README.md)).
 
-The counts are those of all records at one commit. At every change, `.ci/test` runs all records of 1.34.1, and of the
+The counts are those of all records at one commit. At every change, `.ci/run` runs all records of 1.34.1, and of the
 other releases all traces and every fifth case: half of them with an empty cache, the others with the cached evaluations
-that the daemon uses. It also runs traces through the daemon's actors. `kschedd verify PATH...` runs records by hand.
+that the daemon uses. It also runs traces through the daemon's actors. `.ci/test` runs the same of the newest release,
+and a part of the rest. `kschedd verify PATH...` runs records by hand.
 """
 
 TAIL: Final = """

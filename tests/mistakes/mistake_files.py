@@ -4,11 +4,13 @@
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
+import pytest
 import yaml
 
 from kschedd.scenarios.commands import ScenarioCluster
@@ -18,6 +20,7 @@ FOLDER: Final = Path(__file__).parents[2] / "examples/mistakes"
 WAIT: Final = "300s"
 #: Prefix of a command that must fail.
 FAILS: Final = "fails "
+_CODE: Final = re.compile(r"^  code: (\w+)", re.MULTILINE)
 
 _EXPECT: Final = frozenset(
     {"ask", "namespace", "code", "names", "solved", "remedy", "never", "also", "shows", "replicas"}
@@ -110,7 +113,7 @@ def load(file: Path) -> Mistake:
     story = [
         line.removeprefix("#").strip() for line in lines[: next(n for n, line in enumerate(lines) if line[:1] != "#")]
     ]
-    header, *rest = yaml.safe_load_all(text)
+    header, *rest = yaml.load_all(text, yaml.CSafeLoader)
     unknown = (set(header) - _HEADER) | (set(header["expect"]) - set(attrs.fields_dict(Expectation)))
     unknown |= {key for group in header["nodes"] for key in group} - _NODES
     if unknown:
@@ -126,6 +129,17 @@ def load(file: Path) -> Mistake:
 def mistakes() -> list[Mistake]:
     """Read all mistakes, sorted by name."""
     return [load(file) for file in sorted(FOLDER.glob("*.yaml"))]
+
+
+def file_parameters() -> list[Any]:
+    """Return all files as parameters of a test; the everyday run includes the first file of each cause's code."""
+    made, codes = [], set[str]()
+    for file in sorted(FOLDER.glob("*.yaml")):
+        found = _CODE.search(file.read_text(encoding="utf-8"))
+        code = found[1] if found else file.stem
+        made.append(pytest.param(file, id=file.stem, marks=pytest.mark.full if code in codes else ()))
+        codes.add(code)
+    return made
 
 
 def _step(written: str) -> Step:

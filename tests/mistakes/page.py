@@ -5,9 +5,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from tests.mistakes.asking import answer
 from tests.mistakes.mistake_files import FOLDER, mistakes
+from tests.pages import DOCS
 
 #: codes that no file of the corpus shows
 OTHERS = {
@@ -50,6 +52,18 @@ def sentences() -> Mapping[str, str]:
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
     section = page.partition("\n## Codes\n")[2].partition("\n## ")[0]
     return dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE))
+
+
+@cache
+def shown() -> Mapping[tuple[str, str], str]:
+    """Return the cause that docs/CAUSES.md shows for a code and a file of the corpus."""
+    page = (DOCS / "CAUSES.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| \[.+\]\(\.\./examples/mistakes/(\S+)\): (.+) \|$", page, re.MULTILINE)
+    return {(code, file): text for code, file, text in rows}
+
+
+def in_table(message: str) -> str:
+    return message.replace("|", "\\|")
 
 
 def examples() -> Mapping[str, tuple[str, str]]:
@@ -100,11 +114,11 @@ Each example shows the output of `explain` for a file in [examples/mistakes](../
 
 | code | cause | example |
 |---|---|---|""".splitlines()
-    shown = examples()
+    examples_by_code = examples()
     for code, sentence in sorted(sentences().items()):
-        file, message = shown[code]
-        text = message.replace("|", "\\|")
-        yield f"| `{code}` | {sentence} | [{file.removesuffix('.yaml')}](../examples/mistakes/{file}): {text} |"
+        file, message = examples_by_code[code]
+        name = file.removesuffix(".yaml")
+        yield f"| `{code}` | {sentence} | [{name}](../examples/mistakes/{file}): {in_table(message)} |"
     yield from """
 Further codes:
 

@@ -17,12 +17,12 @@ from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.simulation.engine import Engine
 from tests.mistakes.asking import answer, step
 from tests.mistakes.harms import harms
-from tests.mistakes.mistake_files import FOLDER, WAIT, Step, load, run
+from tests.mistakes.mistake_files import WAIT, Step, file_parameters, load, run
+from tests.mistakes.page import in_table, shown
 from tests.mistakes.standing import displaced, standing
 
 MOST_TO_THE_FIRST: Final = 5  # forks
 MOST_FORKS: Final = 20
-FILES = [pytest.param(file, id=file.stem) for file in sorted(FOLDER.glob("*.yaml"))]
 
 
 @attrs.define
@@ -53,7 +53,7 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> ForksMade:
     return counted
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", file_parameters())
 def test_the_cause_is_named_and_the_first_remedy_solves_it(file: Path, forks: ForksMade) -> None:
     mistake = load(file)
     expect = mistake.expect
@@ -65,6 +65,9 @@ def test_the_cause_is_named_and_the_first_remedy_solves_it(file: Path, forks: Fo
     causes = [found["cause"], *found["also"]]
     assert causes[0]["code"] == expect.code
     assert {cause["code"] for cause in causes[1:]} >= set(expect.also)
+    for cause in causes:
+        message = in_table(cause["message"])
+        assert message == shown().get((cause["code"], file.name), message), "run: python -m tests.mistakes.page"
     text = " ".join(line for cause in causes for line in (cause["message"], *cause["evidence"]))
     assert [name for name in expect.names if name not in text] == []
     if not expect.solved:

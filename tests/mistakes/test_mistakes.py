@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kschedd.scenarios.commands import ScenarioCluster
-from tests.mistakes.mistake_files import FOLDER, WAIT, Mistake, Step, load, mistakes, run
+from tests.mistakes.mistake_files import FOLDER, WAIT, Mistake, Step, file_parameters, load, mistakes, run
 from tests.mistakes.standing import displaced, standing
 
 FILES = [pytest.param(file, id=file.stem) for file in sorted(FOLDER.glob("*.yaml"))]
@@ -58,7 +58,7 @@ def symptoms(mistake: Mistake, cluster: ScenarioCluster) -> list[str]:
     return [f"{line}: {finding.found}" for line, finding in findings.items() if not finding.met]
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", file_parameters())
 def test_the_mistake_is_real_and_the_fix_solves_it(file: Path) -> None:
     mistake = load(file)
     expect = mistake.expect

@@ -4,6 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from kschedd.causes.findings import KINDS as IN_ORDER
 from tests.mistakes.asking import answer
 from tests.mistakes.mistake_files import FOLDER, load
@@ -41,6 +43,7 @@ def test_every_code_is_on_the_page() -> None:
     assert named - listed == set()
 
 
+@pytest.mark.full  # test_answers.py compares the examples of the page with the answers
 def test_the_page_is_what_is_generated() -> None:
     assert (DOCS / "CAUSES.md").read_text(encoding="utf-8") == "\n".join(lines()) + "\n"
 
