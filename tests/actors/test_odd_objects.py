@@ -3,8 +3,8 @@
 Each batch of unusual objects runs through a live cluster with a journal and controllers; the next batch starts from
 this journal, some time later. No object may cause a recorded fault.
 
-A few hundred objects run with the other tests. `KSCHEDD_ODD_OBJECTS=10000 pytest tests/actors/test_odd_objects.py` runs
-that many, and `KSCHEDD_ODD_SEED` gives others.
+200 objects run with the other tests, in the full run 400. `KSCHEDD_ODD_OBJECTS=10000 pytest
+tests/actors/test_odd_objects.py` runs that many, and `KSCHEDD_ODD_SEED` gives others.
 """
 
 import os
@@ -21,8 +21,9 @@ from kschedd.daemon import cluster_actors
 from kschedd.startup.state import StateOptions
 from kschedd.store.store import Store
 from tests.actors.odd_objects import OddObjects
+from tests.full_run import FULL
 
-WANTED = int(os.environ.get("KSCHEDD_ODD_OBJECTS", "400"))
+WANTED = int(os.environ.get("KSCHEDD_ODD_OBJECTS") or (400 if FULL else 200))
 SEED = int(os.environ.get("KSCHEDD_ODD_SEED", "0"))
 A_BATCH = 100
 ROUNDS_OF_REST = 20  # number of checks of the store without a write, after which the cluster is idle

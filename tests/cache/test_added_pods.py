@@ -11,6 +11,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.added_pods import AddedPods
 from kschedd.cache.table import NodeTable, TableCopy
 from tests.cache.made import pod
+from tests.full_run import examples
 
 ROWS = 4
 _pods = st.tuples(
@@ -36,7 +37,7 @@ def columns(copy: TableCopy) -> Any:
     return requested, copy.nonzero.tolist(), copy.pod_count.tolist(), ports
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.lists(st.tuples(_rows, st.lists(_pods, max_size=3)), min_size=1, max_size=8),
     st.lists(_rows, unique=True),

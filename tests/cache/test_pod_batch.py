@@ -11,6 +11,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.pod_batch import PodBatch
 from kschedd.cache.table import NodeTable, TableCopy
 from tests.cache.made import pod
+from tests.full_run import examples
 
 ROWS = 3
 _requests = st.fixed_dictionaries(
@@ -44,7 +45,7 @@ def columns(copy: TableCopy) -> Any:
     return by_name, copy.nonzero.tolist(), copy.pod_count.tolist(), ports
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(_pods, min_size=1, max_size=12), st.lists(st.integers(0, ROWS - 1), unique=True))
 def test_a_batch_counts_as_its_pods_do_one_by_one(made: list[Any], again: list[int]) -> None:
     whole = table()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kschedd.cel.errors import CelCompileError, CelFailure
 from tests.cel.devices import compile_selector, device
+from tests.full_run import examples
 
 cel = pytest.importorskip("cel_expr_python.cel", reason="the oracle needs cel-expr-python (in the dev group)")
 
@@ -87,7 +88,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(EXPRESSIONS)
 def test_says_what_the_oracle_says(expression: str) -> None:
     expected = oracle(expression)

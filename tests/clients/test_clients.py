@@ -13,6 +13,7 @@ import pytest
 from tests.clients.conftest import PROGRAMS
 from tests.installed_clients import Clients
 
+pytestmark = pytest.mark.full
 _TIMEOUT_S = 60
 EVENTS = "events: ['ScalingReplicaSet']"
 APPLIED = "server-side apply: True"

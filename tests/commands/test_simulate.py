@@ -13,6 +13,7 @@ import pytest
 
 from kschedd.commands.studies.simulate import add_parser
 from tests.conftest import SharedPart
+from tests.full_run import part
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = str(ROOT / "examples/clusters/three-nodes.yaml")
@@ -291,7 +292,7 @@ def mixed(folder: Path) -> str:
 def test_the_same_seed_gives_the_same_decisions_whatever_the_hash_seed(tmp_path: Path) -> None:
     path = mixed(tmp_path)
     logs = []
-    for hash_seed in ("0", "1", "77"):
+    for hash_seed in part(2, ("0", "1", "77")):
         log = tmp_path / f"log-{hash_seed}"
         command = [sys.executable, "-m", "kschedd", "simulate", "-f", CLUSTER, "-f", path]
         command += ["--seed", "3", "--decisions", str(log), "--allow-pending", "-o", "json"]
@@ -300,10 +301,11 @@ def test_the_same_seed_gives_the_same_decisions_whatever_the_hash_seed(tmp_path:
         assert json.loads(done.stdout)["preempted"] > 0
         logs.append(log.read_bytes())
     assert len(logs[0].splitlines()) > 30
-    assert logs[0] == logs[1] == logs[2]
+    assert len(logs) >= 2
+    assert len(set(logs)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_recorded_gpu_cluster_is_placed_whole(shared_part: SharedPart, capsys: pytest.CaptureFixture[str]) -> None:
     folder = shared_part("realworld") / "alibaba-gpu-2023"
     nodes, pods = str(folder / "node_list_all.csv"), str(folder / "pod_list_default.csv")

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator
-from functools import partial
+from functools import cache, partial
 from types import FrameType
 from typing import Any, Final
 
@@ -41,6 +41,7 @@ class Steps:
         self._calls += event == "call"
 
 
+@cache
 def many_pods(kind: str) -> Store:
     """Return a store with a workload whose pods are created, scheduled and ready."""
     store = Store(now=Clock())
@@ -99,7 +100,7 @@ def emptied(store: Store) -> None:
 def test_no_step_goes_through_all_pods(
     controller: Callable[[], Controller], kind: str, change: Callable[[Store], None]
 ) -> None:
-    store, steps, acts = many_pods(kind), Steps(), controller()
+    store, steps, acts = many_pods(kind).fork(), Steps(), controller()
     ControllerRunner(store, [acts]).run_until_idle()
     seen = store.version
     change(store)

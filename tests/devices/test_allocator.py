@@ -27,6 +27,7 @@ from tests.devices.made import (
     slice_of,
     subrequest,
 )
+from tests.full_run import examples
 
 NODE = node("n1")
 MODEL = f'device.attributes["{DRIVER}"].model'
@@ -388,7 +389,7 @@ _WISHES = st.tuples(st.none() | _MODELS, st.integers(1, 3))
 _REQUESTS = st.lists(st.lists(_WISHES, min_size=1, max_size=2), min_size=1, max_size=3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(_DEVICES, st.lists(st.tuples(_REQUESTS, st.booleans()), min_size=1, max_size=2), st.sets(st.integers(0, 5)))
 def test_finds_what_the_plain_search_finds_first(devices: Any, wanted: Any, used: set[int]) -> None:
     def a_wish(name: str, model: str | None, count: int) -> dict[str, Any]:
@@ -515,7 +516,7 @@ _ANY_WISHES = st.tuples(st.none() | _MODELS, st.sampled_from([1, 1, 2, 3, 33, No
 _ALTERNATIVES = st.lists(st.lists(_ANY_WISHES, min_size=1, max_size=3), min_size=1, max_size=2)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(_DEVICES, st.lists(st.tuples(_ALTERNATIVES, st.booleans()), min_size=1, max_size=2), st.sets(st.integers(0, 5)))
 def test_alternatives_with_all_devices_come_out_as_upstreams_own_steps(
     devices: Any, wanted: Any, used: set[int]

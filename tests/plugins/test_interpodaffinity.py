@@ -22,6 +22,7 @@ from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code
 from kschedd.plugins.topology.interpodaffinity import InterPodAffinity, InterPodAffinityArgs
 from kschedd.plugins.topology.interpodaffinity_state import MINDED, NOT_NEAR, TOO_NEAR
+from tests.full_run import examples
 from tests.plugins.random_clusters import HOST, RACK, ZONE, ScenarioCluster, node, pod, pods, worlds
 
 Pair = tuple[str, str]
@@ -148,7 +149,7 @@ def shuffled(world: ScenarioCluster, random: Any) -> tuple[list[Node], np.ndarra
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(worlds(), pods("incoming"), st.randoms(use_true_random=False))
 def test_filter_equals_the_plain_rule(world: ScenarioCluster, incoming: Pod, random: Any) -> None:
     plugin, state = plugin_for(world.cluster), CycleState()
@@ -180,7 +181,7 @@ def test_filter_equals_the_plain_rule(world: ScenarioCluster, incoming: Pod, ran
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     worlds(),
     pods("incoming"),

@@ -34,6 +34,7 @@ from kschedd.plugins.resources.noderesourcesfit import NodeResourcesFit
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
+from tests.full_run import examples
 
 GPU = "example.com/gpu"
 RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)
@@ -109,13 +110,13 @@ def plain_fit(incoming: Pod, where: Node, there: list[Pod]) -> tuple[Code, set[s
     return Code.UNSCHEDULABLE_AND_UNRESOLVABLE if hopeless else Code.UNSCHEDULABLE, lacking
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(clusters(), requests)
 def test_fit_in_columns_says_what_the_plain_rule_says(cluster: SchedulerCache, requests: dict[str, str]) -> None:
     compare_fit(cluster, pod("new", requests))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(clusters(huge=True), huge_requests)
 def test_fit_wraps_around_as_the_plain_rule_does(cluster: SchedulerCache, requests: list[dict[str, str]]) -> None:
     compare_fit(cluster, pod("new", *requests))
@@ -238,7 +239,7 @@ strategies = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(clusters(), requests, strategies)
 def test_fit_scores_as_the_plain_rule_does(
     cluster: SchedulerCache, requests: dict[str, str], strategy: ScoringStrategy
@@ -246,7 +247,7 @@ def test_fit_scores_as_the_plain_rule_does(
     compare_fit_scores(cluster, pod("new", requests), strategy)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(clusters(huge=True), huge_requests, strategies)
 def test_fit_scores_wrap_around_as_the_plain_rule_does(
     cluster: SchedulerCache, requests: list[dict[str, str]], strategy: ScoringStrategy
@@ -286,7 +287,7 @@ def plain_balance(names: tuple[str, ...], incoming: Pod, where: Node, there: lis
     return score if score == int64(score) else -(2**63)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(clusters(), requests, st.integers(1, 4))
 def test_balance_in_columns_is_the_plain_standard_deviation(
     cluster: SchedulerCache, requests: dict[str, str], many: int
@@ -294,7 +295,7 @@ def test_balance_in_columns_is_the_plain_standard_deviation(
     compare_balance(cluster, pod("new", requests), RESOURCES[:many])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(clusters(huge=True), huge_requests, st.integers(1, 4))
 def test_balance_wraps_around_as_the_plain_rule_does(
     cluster: SchedulerCache, requests: list[dict[str, str]], many: int

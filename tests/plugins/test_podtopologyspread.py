@@ -27,6 +27,7 @@ from kschedd.plugins.topology.podtopologyspread import NO_LABEL, TOO_SKEWED, Pod
 from kschedd.plugins.topology.podtopologyspread_args import DefaultConstraint, PodTopologySpreadArgs
 from kschedd.plugins.topology.podtopologyspread_constraints import SpreadConstraints
 from kschedd.plugins.topology.podtopologyspread_default_selector import DefaultSelectors
+from tests.full_run import examples
 from tests.plugins.random_clusters import HOST, KEYS, RACK, ZONE, ScenarioCluster, node, pod, pods, selectors, worlds
 
 HARD: Final = "DoNotSchedule"
@@ -172,7 +173,7 @@ def stated(incoming: Pod, action: str) -> list[SpreadConstraint]:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(worlds(), spread_pods(), st.randoms(use_true_random=False))
 def test_filter_equals_the_plain_rule(world: ScenarioCluster, incoming: Pod, random: Any) -> None:
     plugin, state = plugin_for(world.cluster), CycleState()
@@ -225,7 +226,7 @@ def test_in_the_dry_run_each_row_is_a_cluster_of_its_own(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(worlds(), spread_pods(), st.randoms(use_true_random=False))
 def test_scores_equal_the_plain_rule(world: ScenarioCluster, incoming: Pod, random: Any) -> None:
     plugin, state = plugin_for(world.cluster), CycleState()
@@ -244,7 +245,7 @@ def test_scores_equal_the_plain_rule(world: ScenarioCluster, incoming: Pod, rand
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(worlds(), pods("incoming"), st.booleans(), st.randoms(use_true_random=False))
 def test_default_constraints_equal_the_plain_rule(
     world: ScenarioCluster, incoming: Pod, system: bool, random: Any

@@ -21,6 +21,7 @@ from kschedd.framework.events import (
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.hints import HintTable
 from kschedd.queue.unschedulable import UnschedulablePods
+from tests.full_run import examples
 
 A, R = ActionType, EventResource
 PLUGINS = ("Fit", "Affinity", "Gates")
@@ -107,7 +108,7 @@ entries = st.lists(groups, min_size=1, max_size=2).flatmap(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     tables,
     entries,

@@ -40,6 +40,7 @@ class Emulator(pyte.Screen):
         super().__init__(columns, rows)
         self._keys = keys
         self._drawing = False
+        self._rows: list[str] = []
 
     def draw(self, data: str) -> None:
         self._drawing = True
@@ -57,9 +58,16 @@ class Emulator(pyte.Screen):
     def text(self) -> str:
         """Return the rows as lines, with wrapped rows joined.
 
-        A full row that is not marked as wrapped ends its line.
+        A full row that is not marked as wrapped ends its line. Only rows that have changed are read again: a large
+        screen has 24,000 cells, and is read after each piece of output. The cell after a wide character is empty.
         """
-        rows = self.display
+        self._rows[self.lines :] = []
+        for y in range(self.lines) if len(self._rows) < self.lines else self.dirty:
+            if y < self.lines:
+                line = self.buffer[y]
+                self._rows[y : y + 1] = ["".join(line[x].data for x in range(self.columns))]
+        self.dirty.clear()
+        rows = self._rows
         wrapped = (self.buffer[y][self.columns] is _WRAPPED and row[-1] != " " for y, row in enumerate(rows))
         return "".join(row if goes_on else f"{row.rstrip()}\n" for row, goes_on in zip(rows, wrapped, strict=True))
 

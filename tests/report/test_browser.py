@@ -6,6 +6,7 @@ test_report.py tests the file without a browser.
 from pathlib import Path
 
 import attrs
+import pytest
 
 from kschedd.report.model import Report
 from kschedd.report.page import page
@@ -13,6 +14,8 @@ from tests.report.runs import small_run
 from tests.web.chromium import Chromium, chromium
 
 __all__ = ["chromium"]
+
+pytestmark = pytest.mark.full
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 VIEWS = ("summary", "pending", "nodes", "decision", "queue")

@@ -30,6 +30,7 @@ from kschedd.scheduling.preemption import candidates as candidates_module
 from kschedd.scheduling.preemption.candidates import Candidates
 from kschedd.scheduling.preemption.dry_run import select_victims
 from kschedd.scheduling.profiles.profile import build_profile
+from tests.full_run import examples
 
 NODES = ("n0", "n1", "n2")
 Nominated = dict[str, tuple[Pod, ...]]
@@ -265,7 +266,7 @@ def test_rows_that_changed_are_tried_together_with_the_first_of_them_that_is_nee
     assert again == [[], ["n02", "n21", "n38"], [], []]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.text("-cv", min_size=1, max_size=40), st.integers(0, 7), st.data())
 def test_candidates_are_those_of_a_visit_node_by_node(kinds: str, wanted: int, data: st.DataObject) -> None:
     """Visit nodes that need no eviction, evict without violating a budget (c for calm), or violate one."""
@@ -370,7 +371,7 @@ _changes = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(_changes, max_size=8))
 def test_a_cached_result_equals_a_fresh_one(changes: list[Any]) -> None:
     cluster = Cluster(*full(*NODES))

@@ -34,6 +34,7 @@ from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.filtering import evaluation
 from kschedd.scheduling.nominations.nominator import Nominator
 from kschedd.scheduling.profiles.profile import build_profile
+from tests.full_run import examples
 
 ZONES = ("a", "b")
 SERVICE = Object.from_raw(
@@ -273,7 +274,7 @@ class Trial:
         return expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(changes, attempts), min_size=6, max_size=30), st.sampled_from([(), (Fussy,), (KeepsOff,)]))
 def test_what_is_cached_is_what_the_plugins_say(script: list[Any], added: tuple[type[Any], ...]) -> None:
     """After each change, try a pod of a random signature, and pods of three fixed signatures."""
@@ -442,7 +443,7 @@ def of_its_own_kind(pod: Pod) -> Pod:
     return Pod.from_raw({**pod.raw, "metadata": {**pod.raw["metadata"], "labels": {**pod.labels, "pod": pod.name}}})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.tuples(changes, st.sampled_from([0, 1, 2, 3, 5])), min_size=6, max_size=30),
     st.sampled_from([(), (Fussy,)]),

@@ -23,6 +23,7 @@ from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations import counted as nominations
 from kschedd.scheduling.nominations.counted import NominatedByPriority, NominatedByRow, NominatedPods, Nominations
 from kschedd.scheduling.nominations.nominator import Nominator
+from tests.full_run import examples
 
 NODES = 5
 
@@ -111,7 +112,7 @@ def _short_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nominations, "_FEWEST", 3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(_changes, min_size=4, max_size=25), st.lists(st.integers(0, 3), min_size=25, max_size=25))
 def test_what_is_counted_by_changes_is_what_a_walk_over_all_counts(script: list[Any], requests: list[int]) -> None:
     _compare(script, requests)

@@ -33,6 +33,7 @@ from kschedd.scheduling.preemption.budgets import Budget, Budgets
 from kschedd.scheduling.preemption.dry_run import earliest_start
 from kschedd.scheduling.preemption.row_pods import NOT_STARTED, importance, started
 from kschedd.scheduling.profiles.profile import build_profile
+from tests.full_run import examples
 
 CONFIG = default_config(version=V1_34)
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -446,7 +447,7 @@ class Changes:
 
 
 @pytest.mark.parametrize("plugins", [pytest.param((), id="in-tree"), pytest.param((Counting,), id="out-of-tree")])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(start=st.lists(_pods, min_size=4, max_size=12), changes=st.lists(_changes, max_size=6))
 def test_dry_runs_find_what_the_plain_rule_finds(
     plugins: tuple[type[Any], ...], start: list[Any], changes: list[Any]

@@ -9,6 +9,7 @@ from kschedd import Cluster, node, pod
 FOLDER = Path(__file__).parents[2] / "examples" / "notebooks"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("notebook", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_runs(notebook: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
@@ -59,6 +60,7 @@ class OneRack:
 )
 
 
+@pytest.mark.full
 def test_a_plugin_of_a_cell_is_used_in_the_next_with_tracebacks_of_its_own_lines(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

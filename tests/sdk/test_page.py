@@ -12,11 +12,13 @@ import pytest
 import kschedd
 from kschedd import Records
 from tests.corpus.interface import interface
+from tests.full_run import everyday
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "LIBRARY.md"
 
 PROGRAMS = sorted((ROOT / "examples" / "library").glob("*.py"))
+LONG = ("learn_packing",)  # it trains for 10 s
 NEEDS = {"learn_packing": "gymnasium", "placements": "pandas"}
 
 PACKING = """\
@@ -41,7 +43,7 @@ def test_the_blocks_of_the_page_run_one_after_the_other(tmp_path: Path, monkeypa
         exec(compile(block, str(PAGE), "exec"), names)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", everyday(PROGRAMS, lambda path: path.stem not in LONG), ids=lambda path: path.stem)
 def test_a_program_runs(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     needed = NEEDS.get(program.stem)
     if needed is not None and find_spec(needed) is None:

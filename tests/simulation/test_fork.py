@@ -18,6 +18,7 @@ from kschedd.scheduling.debug.breakpoints import BreakpointSpec
 from kschedd.scheduling.stops import interventions
 from kschedd.simulation.engine import Engine, LoggedAttempt
 from kschedd.store.errors import ApiError
+from tests.full_run import every
 
 ZONES = ("a", "b", "c")
 
@@ -198,7 +199,7 @@ def begun(seed: int) -> tuple[Cluster, Random]:
     return cluster, random
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", every(5, range(25)))
 def test_a_fork_decides_as_the_cluster_does_when_the_same_happens(seed: int) -> None:
     cluster, random = begun(seed)
     fork = cluster.fork()
@@ -215,7 +216,7 @@ def test_a_fork_decides_as_the_cluster_does_when_the_same_happens(seed: int) -> 
     assert fingerprint(again.engine) == fingerprint(cluster.engine)
 
 
-@pytest.mark.parametrize("seed", range(25, 35))
+@pytest.mark.parametrize("seed", every(5, range(25, 35)))
 def test_what_happens_in_a_fork_leaves_the_cluster_as_it_was(seed: int) -> None:
     cluster, random = begun(seed)
     before = fingerprint(cluster.engine)

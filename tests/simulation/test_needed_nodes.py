@@ -122,7 +122,7 @@ def test_pods_that_must_be_spread_get_nodes_in_several_zones() -> None:
     assert sum(found.counts.values()) == found.price >= 3
 
 
-@pytest.mark.parametrize("count", [40, 200])
+@pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.full)])
 def test_the_price_of_many_pods_has_a_bound(count: int) -> None:
     random = Random(count)
     pods = [pod(f"p{n}", f"{random.randint(5, 35)}00m") for n in range(count)]

@@ -11,6 +11,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.storage.attachable import Fault, migrated_or_annotated
 from kschedd.storage.attached import Attached, AttachedVolumes
+from tests.full_run import examples
 
 NAMES = ["a", "b", "c", "lost"]
 DRIVERS = ["csi.one", "csi.two", "pxd.portworx.com"]
@@ -97,7 +98,7 @@ def reported(of: AttachedVolumes, cluster: SchedulerCache) -> list[object]:
 
 
 @given(st.lists(CHANGES, min_size=1, max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_what_is_remembered_is_what_would_be_worked_out_anew(rounds: list[list[tuple[str, Object]]]) -> None:
     cluster = SchedulerCache()
     cluster.load([make("Node", f"n{number}") for number in range(3)])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kschedd.api.objects import Object
 from kschedd.storage.matching import candidates
 from kschedd.storage.volumes import StorageError, Volume
+from tests.full_run import examples
 
 ZONES = ("a", "b", "c")
 
@@ -85,7 +86,7 @@ def some_volumes(draw: st.DrawFn) -> list[Volume]:
     return made
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     some_volumes(), st.sampled_from([{}, *({"zone": zone} for zone in ZONES)]), st.sets(st.sampled_from(["v0", "v1"]))
 )

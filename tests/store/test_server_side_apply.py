@@ -22,6 +22,7 @@ from kschedd.store.errors import (
 from kschedd.store.managing import Component, with_resolved_entries
 from kschedd.store.patches.patching import check_patch_options, read_configuration
 from kschedd.store.store import Store
+from tests.full_run import examples
 from tests.store.manifests import pod
 
 Raw = dict[str, Any]
@@ -386,7 +387,7 @@ _DATA = st.dictionaries(_KEYS, st.sampled_from("12"), max_size=4)
 _LABELS = st.dictionaries(_KEYS, st.sampled_from("12"), max_size=2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["one", "two", "three"]), _DATA, _LABELS), min_size=1, max_size=8))
 def test_appliers_own_together_exactly_what_is_there(steps: list[tuple[str, Raw, Raw]]) -> None:
     """Check that each field has an owner, and no owner an absent field, if all writes are applies.

@@ -15,6 +15,7 @@ from kschedd.store.errors import ApiError
 from kschedd.store.prototypes import pod_strategy
 from kschedd.store.prototypes.spec_without_amounts import without_amounts
 from kschedd.store.store import Store
+from tests.full_run import examples
 from tests.store.manifests import Clock
 
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -95,7 +96,7 @@ def _outcome(store: Store, raw: dict[str, Any]) -> str:
     return json.dumps({**created.raw, "metadata": {**created.raw["metadata"], **volatile}})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(_containers, _more), min_size=2, max_size=8), st.booleans())
 def test_what_a_pod_comes_to_does_not_depend_on_what_is_known_without_its_amounts(
     specs: list[tuple[list[Any], dict[str, Any]]], limited: bool
@@ -128,7 +129,7 @@ def _known_of(signature: PodSignature) -> dict[str, Any]:
     return {**of_spec, **of_signature, **requests}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(_containers, _more), min_size=2, max_size=8))
 def test_what_pods_share_that_differ_in_amounts_is_what_is_computed_of_each(
     specs: list[tuple[list[Any], dict[str, Any]]],

@@ -103,7 +103,7 @@ def killed_always(planned: PlannedRun) -> dict[str, Any]:
     return perform(planned)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_killed_process_loses_only_its_runs_and_they_are_retried(expected: dict[str, str]) -> None:
     runs = list(planned_runs(read_spec(spec())))
     rows = list(perform_all(EngineOptions(jobs=2), runs, killed_always))
@@ -114,7 +114,7 @@ def test_a_killed_process_loses_only_its_runs_and_they_are_retried(expected: dic
     assert hashes(rows) == {**expected, failed["run"]: failed["row_hash"]}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("default")  # warnings about Dask's sockets and event loop at the end
 def test_dask_gives_the_same_row_hashes_and_retries_what_a_killed_worker_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: dict[str, str]
@@ -126,7 +126,7 @@ def test_dask_gives_the_same_row_hashes_and_retries_what_a_killed_worker_had(
     assert hashes(rows) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("default")  # warnings about Dask's sockets and event loop at the end
 def test_an_existing_dask_cluster_performs_the_runs_and_lives_on(expected: dict[str, str]) -> None:
     distributed = pytest.importorskip("dask.distributed", reason="the extra dask is not installed")
@@ -136,7 +136,7 @@ def test_an_existing_dask_cluster_performs_the_runs_and_lives_on(expected: dict[
             assert client.submit(sum, [1, 2]).result(timeout=60) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("default")  # warnings about Ray's processes and files
 def test_ray_gives_the_same_row_hashes_and_retries_what_a_killed_worker_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: dict[str, str]

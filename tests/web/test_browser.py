@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import trio
 
 from kschedd.api.amounts import amount
@@ -30,6 +31,8 @@ from tests.command_line_daemons import CommandLineDaemon, command_line_daemon
 from tests.web.chromium import Chromium, chromium
 
 __all__ = ["chromium"]
+
+pytestmark = pytest.mark.full
 
 HERE = Path(__file__).parent
 VIEWS = ("pending", "nodes", "decision", "queue", "what-if")
