@@ -300,6 +300,9 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
     "framework/look_alikes": {
         ("if close := get_close_matches(bare, _KNOWN, 1, _ALIKE):", "'1' becomes '2'"): "Only the best match is read.",
     },
+    "framework/guarding/worker_process": {
+        ("self._made.clear()", "'self._made.clear()' becomes 'pass'"): _MEMORY,
+    },
     "framework/writes": {
         ("timeout_s: float = 0.0", "'0.0' becomes '1.0'"): _UNUSED,
     },

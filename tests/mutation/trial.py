@@ -36,6 +36,7 @@ TESTED_BY: Final = {
     "controllers/nodes/node_health": "controllers/test_node_health controllers/test_nodelifecycle",
     "framework/dry_run": "scheduling/test_candidates scheduling/test_preemption",
     "framework/fast_path": "framework/test_interface scheduling/test_scheduler scheduling/test_prepared",
+    "framework/guarding/guarded": "framework/test_guarded framework/test_interface",
     "framework/guarding/worker_process": "framework/test_processes",
     "framework/placements": "scheduling/test_pod_group_domains",
     "framework/plugin_file": "framework/test_registry",
