@@ -194,6 +194,10 @@ def test_the_flags_switch_it() -> None:
             "has kinds 'Pod'; allowed",
         ),
         (
+            "class A:\n    name = 'A'\n    kinds = ('Pod', 7)\n    def validate(self, o, n, p): ...",
+            "has kinds ('Pod', 7); allowed",
+        ),
+        (
             "class A:\n    name = 'A'\n    def validate(self, o, n, p): ...\n    def filter(self, s, p, n): ...",
             "class A has validate, filter: an admission plugin is a class of its own",
         ),
