@@ -1,5 +1,6 @@
 """Tests of the serialization of API objects and of plugins' values for worker processes."""
 
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,8 @@ def test_classes_and_functions_of_a_plugins_file_are_found_in_the_receivers_modu
     found = read(data, theirs)
     assert type(found["place"]) is theirs.Wish.Place
     assert (found["place"].zone, found["weigh"], found["class"]) == ("a", theirs.weigh, theirs.Wish)
+    with pytest.raises(pickle.UnpicklingError, match=r"Wish\.Place belongs to a plugin's file"):
+        pickle.loads(data)
     with pytest.raises(NotSendable, match="mine"):
         written(value, "another_module")
 
