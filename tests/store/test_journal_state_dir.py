@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kschedd.store.journal import state_dir
-from kschedd.store.journal.state_dir import StateDirError, StateDirInUse, lock_state_dir
+from kschedd.store.journal.state_dir import StateDirError, StateDirInUse, contains_dump, lock_state_dir, note_dump
 
 
 def test_a_directory_is_made_with_its_parents_for_its_owner_alone(tmp_path: Path) -> None:
@@ -109,3 +109,11 @@ def test_a_lock_of_a_process_that_ends_soon_is_waited_for(
         pass
     assert 102.0 < clock.now < 102.1
     assert 100 <= tries <= 103
+
+
+def test_a_directory_records_that_its_cluster_contains_a_dump(tmp_path: Path) -> None:
+    assert not contains_dump(tmp_path)
+    note_dump(tmp_path)
+    assert contains_dump(tmp_path)
+    note_dump(tmp_path)
+    assert contains_dump(tmp_path)
