@@ -14,6 +14,7 @@ from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.registry import Registry
+from kschedd.framework.status import Code, unschedulable
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.ties import by_name
@@ -447,6 +448,28 @@ def test_where_none_is_left_nobody_is_evicted_and_the_nomination_stays() -> None
     assert result.status.message.endswith("preemption: no candidate node for preemption")
     assert result.nominated_node is None
     assert run.wheres() == ["a/preempt"]
+
+
+class Tries:
+    """A PostFilter plugin that makes a dry run of a preemption on all nodes, and evicts no pod."""
+
+    name = "Tries"
+    candidates: ClassVar[list[str]] = []
+
+    def post_filter(self, state: CycleState, pod: Pod, cluster: Any, view: Any) -> PostFilterResult:
+        tried = view.dry_run(state, pod, view.rows_with(Code.UNSCHEDULABLE), 0, 3)
+        self.candidates[:] = [candidate.node_name for candidate in tried.candidates]
+        return PostFilterResult(unschedulable("no"))
+
+
+def test_no_extender_is_called_for_a_dry_run_of_a_plugin_out_of_the_tree() -> None:
+    only = {"disabled": [{"name": "*"}], "enabled": [{"name": "Tries"}]}
+    profiles = [{"plugins": {"multiPoint": {"enabled": [{"name": "Tries"}]}, "postFilter": only}}]
+    run = three(PREEMPTS, plugins=(Tries,), profiles=profiles)
+    run.see(*[pod(f"low-{n}", priority=n, on=f"n{n}") for n in (1, 2, 3)])
+    assert not preemption(run).writes
+    assert sorted(Tries.candidates) == ["n1", "n2", "n3"]
+    assert run.requests == []
 
 
 PREEMPT_FAILURES: dict[str, tuple[Answer | str, str]] = {

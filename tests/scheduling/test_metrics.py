@@ -4,6 +4,7 @@ from typing import Any
 
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Code, Status, error
+from kschedd.metrics.catalogue import PREEMPTION_EVALUATION
 from kschedd.metrics.instruments import Distribution
 from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.debug.work import drive
@@ -66,7 +67,10 @@ def test_a_preemption_counts_its_victims() -> None:
     run = Driven()
     run.see(node(), pod("low", on="n"), pod("high", priority=10))
     run.attempt("high")
-    assert shown(run.driver)["scheduler_preemption_victims"] == {(): (1, 1)}
+    found = shown(run.driver)
+    assert found["scheduler_preemption_victims"] == {(): (1, 1)}
+    searches = {labels: count for labels, (count, _) in found[PREEMPTION_EVALUATION.name].items()}
+    assert searches == {("pod", "Success"): 1}, "of DefaultPreemption, and of no other PostFilter plugin"
 
 
 class _Fails:
