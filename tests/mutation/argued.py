@@ -95,6 +95,18 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'0.0' becomes '1.0'",
         ): "Only the status WAIT has a time, and then the answer is a tuple.",
     },
+    "scheduling/group_cycles": {
+        ("began_s = 0.0 if machine.metrics is None else machine.metrics.timer()", "'0.0' becomes '1.0'"): _UNUSED,
+    },
+    "scheduling/nominations/counted": {
+        ("self._forgotten = 0", "'0' becomes '1'"): "The numbers are only compared.",
+        ("self._stamp = 0", "'0' becomes '1'"): "The first call reads all nominations.",
+        ("apart: bool = False", "'False' becomes 'True'"): _SPEED,
+        (
+            "return self.everywhere if self.nominated else NO_NOMINATED",
+            "'self.everywhere if self.nominated else NO_NOMINATED' becomes '(self.everywhere)'",
+        ): _SPEED,
+    },
     "scheduling/preemption/row_pods": {
         ("NOT_STARTED: Final = (1 << 63) - 1", "'1' becomes '2'"): "Every start time is less than both.",
         ("_NEVER: Final = -1", "'1' becomes '2'"): "Every stamp is greater than both.",
