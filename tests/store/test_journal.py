@@ -64,8 +64,10 @@ def loaded(path: Path) -> Store:
 
 def salvaged(path: Path) -> tuple[Store, str]:
     """Salvage a journal and return the store and the reported losses."""
+    open_files = len(os.listdir("/proc/self/fd"))
     opened = open_journal(path, now=Clock(), seed=5, admission=None, drop_damaged=True)
     opened.journal.close()
+    assert len(os.listdir("/proc/self/fd")) == open_files, "neither the damaged journal nor a copy stays open"
     assert opened.store is not None
     return opened.store, "; ".join(opened.lost)
 
