@@ -41,6 +41,14 @@ def test_a_time_that_cannot_be_used_is_ignored_with_a_warning(mark: ClockMark, t
     assert [line["event"] for line in lines] == ["clock_mark_unreadable"]
 
 
+def test_a_folder_in_its_place_is_ignored_with_a_warning(mark: ClockMark, tmp_path: Path) -> None:
+    (tmp_path / "clock").mkdir()
+    with capture_logs() as lines:
+        mark.write(1.0)
+        assert mark.read() is None
+    assert [line["event"] for line in lines] == ["clock_mark_unwritable", "clock_mark_unreadable"]
+
+
 def test_a_named_pipe_is_not_waited_for(mark: ClockMark, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "clock")
     with capture_logs() as lines:
