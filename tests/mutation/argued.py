@@ -107,6 +107,12 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'self.everywhere if self.nominated else NO_NOMINATED' becomes '(self.everywhere)'",
         ): _SPEED,
     },
+    "scheduling/stops/view": {
+        (
+            "if stepper.scoring is None or not stepper.scores:",
+            "'stepper.scoring is None or not stepper.scores' becomes '(not stepper.scores)'",
+        ): "There are scores only of the rows that are scored.",
+    },
     "scheduling/preemption/row_pods": {
         ("NOT_STARTED: Final = (1 << 63) - 1", "'1' becomes '2'"): "Every start time is less than both.",
         ("_NEVER: Final = -1", "'1' becomes '2'"): "Every stamp is greater than both.",

@@ -1,5 +1,6 @@
 """Tests of the state of a stop as clients see it: the stop, the breakpoints, and the stopped attempt."""
 
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -144,7 +145,8 @@ def test_lists_are_cut_off_but_numbers_are_those_of_all_nodes() -> None:
     attempt = attempt_at(engine, most=1)
     assert (attempt["number"], attempt["nodes"]) == (1, 5)
     assert (attempt["left"]["count"], len(attempt["left"]["nodes"])) == (2, 1)
-    assert (attempt["rejected"]["count"], len(attempt["rejected"]["nodes"])) == (3, 1)
+    rejected = {"node": "tiny-0", "plugin": "NodeResourcesFit", "reasons": ["Insufficient cpu"]}
+    assert attempt["rejected"] == {"count": 3, "nodes": [rejected]}
     [best] = attempt["scores"]
     assert best["node"] == "big"
     assert best["total"] == sum(each["score"] * each["weight"] for each in best["plugins"].values())
@@ -208,13 +210,12 @@ def test_the_cycle_state_is_shown_as_text_that_is_neither_long_nor_fails() -> No
     stepper = engine.driver.attempts.stepper
     assert stepper is not None
     assert stepper.state is not None
-    stepper.state.data |= {"Broken": Broken(), "Long": "x" * 10_000, "A": {"b": 1}}
+    stepper.state.data |= {"Broken": Broken(), "Long": "x" * 10_000, "A": MappingProxyType({"b": 1})}
     shown = attempt_at(engine)["cycle_state"]
     assert shown["data"]["Broken"] == "(cannot be shown: ValueError)"
     assert shown["data"]["A"] == "{'b': 1}"
     long = shown["data"]["Long"]
-    assert (long[:3], long[-2:]) == ("'xx", "x…")
-    assert len(long) < 10_000
+    assert (long[:3], long[-2:], len(long)) == ("'xx", "x…", 200)
     assert list(shown["data"]) == sorted(shown["data"])
     assert shown["skip_filter"] == sorted(stepper.state.skip_filter) != []
     assert shown["skip_score"] == sorted(stepper.state.skip_score) != []
