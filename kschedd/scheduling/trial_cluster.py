@@ -23,7 +23,6 @@ from kschedd.scheduling.verdicts import PASSED, Verdicts
 from kschedd.values import in_parts
 
 _PART: Final = 100  # objects that are loaded between two pauses
-_NO_NODES: Final = "no nodes available to schedule pods"
 
 
 @attrs.define(eq=False)
@@ -124,4 +123,4 @@ class TrialCluster:
             assert result.verdicts is not None, "of a whole attempt"
             return result.verdicts
         found = result.diagnosis.verdicts
-        return found if isinstance(found, Verdicts) else result.message or _NO_NODES
+        return found if isinstance(found, Verdicts) else result.message

@@ -102,6 +102,11 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
         ("self._forgotten = 0", "'0' becomes '1'"): "The numbers are only compared.",
         ("self._stamp = 0", "'0' becomes '1'"): "The first call reads all nominations.",
         ("apart: bool = False", "'False' becomes 'True'"): _SPEED,
+        ("others = AddedPods(1)", "'1' becomes '2'"): _MEMORY,
+        (
+            "if (self._row, self._others) != (before._row, before._others):",
+            "', before._others' becomes ''",
+        ): _SPEED,
         (
             "return self.everywhere if self.nominated else NO_NOMINATED",
             "'self.everywhere if self.nominated else NO_NOMINATED' becomes '(self.everywhere)'",

@@ -19,6 +19,7 @@ def names(nominator: Nominator) -> dict[str, list[str]]:
     assert {node: [each.name for each in nominator.on_node(node)] for node in found} == found
     by_uid = {each.uid: node for node, pods in nominator.by_node().items() for each in pods}
     assert nominator.node_by_uid() == by_uid
+    assert nominator.nominated == nominator.by_node()
     assert all(nominator.node_of(uid) == node for uid, node in by_uid.items())
     assert bool(nominator) is bool(found)
     return found

@@ -101,3 +101,11 @@ def test_a_node_that_does_not_exist_has_no_pods() -> None:
     trials = TrialCluster.of(config_from_raw(None), [node("a"), pod("running", "1", "a")])
     assert (trials.node("gone"), trials.pods_on("gone")) == (None, [])
     assert trials.node("a") is not None
+
+
+def test_the_rejection_by_pre_filter_is_the_reason_on_all_nodes() -> None:
+    trials = TrialCluster.of(config_from_raw(None), [node("a")])
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]
+    stores = pod("stores", volumes=volumes)
+    assert trials.feasible(stores) == []
+    assert trials.why_not(stores, "a") == ['0/1 nodes are available: persistentvolumeclaim "missing" not found.']

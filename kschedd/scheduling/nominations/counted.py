@@ -38,7 +38,6 @@ class Nominations(dict[str, tuple[Pod, ...]]):
     """Node name -> pods nominated to it, in the order of nomination. Only the nominator changes this mapping."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.node_of: dict[str, str] = {}  # uid -> node
         self._changed: list[str] = []  # nodes whose nominated pods changed, in order
         self._forgotten = 0  # number of changes dropped from the log
