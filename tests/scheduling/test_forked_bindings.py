@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import pytest
 
 from kschedd.api.pods import Pod
+from kschedd.cache.forked_counts import ForkedCounts
 from kschedd.config.changing.changes import with_profile_removed, with_weight
 from kschedd.config.versions.kube_versions import V1_36
 from kschedd.framework.status import Code, Status, error, unschedulable
@@ -209,7 +210,7 @@ def test_popped_pods_are_attempted_in_the_fork_in_their_order_with_entries_of_it
     assert list(run.driver.popped.entries) == popped
 
 
-def test_pods_are_counted_again_in_a_fork_that_schedules() -> None:
+def test_pods_are_counted_again_only_in_a_fork_that_schedules() -> None:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     run = Driven()
@@ -218,7 +219,9 @@ def test_pods_are_counted_again_in_a_fork_that_schedules() -> None:
     shy = pod("q", labels={"app": "web"})
     shy["spec"]["affinity"] = apart
     run.see(labeled, pod("p", labels={"app": "web"}, on="n"), shy)
+    assert isinstance(forked(run.driver, reading=True).machine.cluster.counts, ForkedCounts)
     fork = forked(run.driver)
+    assert not isinstance(fork.machine.cluster.counts, ForkedCounts)
     entry = run.entry("q")
     outcome = fork.step(CompleteAttempt(entry, drive(fork.step(BeginAttempt(entry)))), NOW)
     assert isinstance(outcome, FailedAttempt)
