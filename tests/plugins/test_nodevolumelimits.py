@@ -221,6 +221,25 @@ def test_hints(
 
 
 @pytest.mark.parametrize(
+    ("volume", "answer"),
+    [
+        pytest.param({"awsElasticBlockStore": {"volumeID": "vol-1"}}, QUEUE, id="of-the-attacher"),
+        pytest.param({"gcePersistentDisk": {"pdName": "disk"}}, QUEUE_SKIP, id="of-another-attacher"),
+        pytest.param({"iscsi": {"targetPortal": "h", "iqn": "i", "lun": 0}}, QUEUE_SKIP, id="not-attached"),
+        pytest.param({"azureDisk": {"kind": "Shared", "diskURI": "d"}}, QUEUE, id="that-cannot-be-translated"),
+    ],
+)
+def test_a_detached_volume_wakes_pods_with_inline_volumes_of_its_attacher(
+    volume: dict[str, Any], answer: object
+) -> None:
+    registered = Trial().plugin.events_to_register()
+    (found,) = [each for each in registered if each.event.resource is EventResource.VOLUME_ATTACHMENT]
+    assert found.hint is not None
+    detached = make("VolumeAttachment", "va", spec={"attacher": "ebs.csi.aws.com", "nodeName": "n", "source": {}})
+    assert found.hint(pod("new", volumes=[{"name": "v", **volume}]), detached, None) is answer
+
+
+@pytest.mark.parametrize(
     ("kind", "error"),
     [
         pytest.param({"kind": "Managed"}, "", id="managed"),

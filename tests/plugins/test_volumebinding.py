@@ -287,6 +287,11 @@ def test_a_node_that_was_not_filtered_has_no_volumes_to_bind() -> None:
 def test_no_score_unless_its_gate_is_on() -> None:
     off = Trial(args=VolumeBindingArgs(shape=CAPACITY_SHAPE))
     assert off.plugin.pre_score(off.state, pod(), off.cluster, None) is SKIP
+    assert off.plugin.score_rows(off.state, pod(), off.cluster.table, np.zeros(2, dtype=np.int64)).tolist() == [0, 0]
+
+
+def test_pods_on_a_node_do_not_affect_its_verdict() -> None:
+    assert not Trial().plugin.affected_by(pod("data").pod_spec)
 
 
 @pytest.mark.parametrize(("capacity", "score"), [("5Gi", 0), ("10Gi", 50), ("50Gi", 90), ("1Gi", 0), (None, 0)])
