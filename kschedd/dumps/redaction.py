@@ -6,8 +6,9 @@ replaced by made-up words (`made_up_words`): equal texts by equal words, and in 
 objects and the scheduler's decisions therefore stay the same.
 
 Texts that no decision reads are dropped: commands, environment variables, messages, addresses, parameters, and the data
-of Secrets and ConfigMaps. Annotations are dropped, except those that control the simulation and those of Kubernetes
-that controllers read. Objects of kinds that no decision reads keep only their metadata (and the scale).
+of Secrets and ConfigMaps. Annotations are dropped, except valid ones that control the simulation (without logs) and
+those of Kubernetes that controllers read. Objects of kinds that no decision reads keep only their metadata (and the
+scale).
 
 CEL expressions, and the drivers and attributes of devices in them, are replaced as long as every expression still
 selects the same devices (`device_words`); `Redaction.kept` contains those that are not replaced. Objects that
@@ -36,6 +37,7 @@ from kschedd.api.schemas.schema import (
     Schema,
     type_named,
 )
+from kschedd.api.simulation.annotations import LOGS, PREFIX, is_setting
 from kschedd.dumps.api_words import API_WORDS
 from kschedd.dumps.made_up_words import MadeUpWords, is_kept, is_quantity
 
@@ -74,7 +76,17 @@ _DRIVERS: Final = frozenset(("driver", "provisioner", "attacher"))
 _ATTRIBUTES: Final = frozenset(("matchAttribute", "distinctAttribute"))
 _OF_ATTRIBUTE: Final = frozenset(("string", "version"))
 _LABELS: Final = frozenset(("labels", "matchLabels", "nodeSelector", "selector"))
-_SIMULATING: Final = "kschedd.io/"
+_NAMING: Final = frozenset(PREFIX + name for name in ("cloud-zone", "cloud-region", "cloud-instance-type", "pool"))
+"""Annotations of the simulation that contain a name of the cluster."""
+_STATING: Final = frozenset(
+    PREFIX + name
+    for name in (
+        *("kubelet", "made-up", "wanted-pods", "cloud-provider", "cloud-init-seconds", "price"),
+        *("provision-seconds", "provision-fails", "renewed-every-seconds"),
+    )
+)
+"""Annotations of the simulation whose values are numbers or `_STATES`."""
+_STATES: Final = frozenset(("external", "false", "never", "none", "stopped", "true"))
 _READ: Final = (
     "volume.kubernetes.io/",
     "volume.beta.kubernetes.io/",
@@ -213,16 +225,27 @@ class Redaction:
 
     def _annotations(self, annotations: Any) -> dict[str, str]:
         """Return the annotations that control the simulation, or that controllers and the scheduler read."""
-        found = {}
+        found: dict[str, str] = {}
         for key, text in annotations.items() if isinstance(annotations, Mapping) else ():
-            if key.startswith(_SIMULATING):
-                found[key] = text
+            if key.startswith(PREFIX):
+                found |= self._simulating(key, str(text))
             elif key.startswith(_READ) and isinstance(text, str):
                 if key.endswith("provisioner") or key.endswith("provisioned-by"):
                     found[key] = self._words.driver(text)
                 else:
                     found[key] = text if text in ("yes", "no") else self.text(text)
         return found
+
+    def _simulating(self, key: str, text: str) -> dict[str, str]:
+        """Return the redacted annotation that controls the simulation; {} drops it."""
+        if key in _NAMING:
+            return {key: self.text(text)}
+        if key in _STATING:
+            return {key: text} if text in _STATES or is_quantity(text) else {}
+        setting, dot, container = key.partition("/")[2].partition(".")
+        if PREFIX + setting == LOGS or not is_setting(key, text):
+            return {}
+        return {f"{PREFIX}{setting}{dot}{self.text(container)}": text}
 
     def _fields(self, value: Any, schema: Fields) -> dict[str, Any]:
         """Return the fields that the schema defines; other fields are dropped."""

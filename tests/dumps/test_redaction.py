@@ -105,6 +105,38 @@ def test_a_custom_resource_keeps_its_metadata_alone_and_its_kind_is_made_up() ->
     assert reported == []
 
 
+def test_annotations_of_the_simulation_stay_without_names_and_texts() -> None:
+    stated = {"kschedd.io/run-seconds": "3", "kschedd.io/termination-seconds": "never", "kschedd.io/readiness": "fails"}
+    of_pod = {
+        "kschedd.io/exit-code.mk1zq": "1",
+        "kschedd.io/logs": "password mk2zq",
+        "kschedd.io/logs.mk1zq": "mk2zq",
+        "kschedd.io/memory-usage": "mk2zq",
+        "kschedd.io/dumped-condition": '{"message": "mk2zq"}',
+        "kschedd.io/mk3zq": "1",
+    }
+    pod: Raw = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "annotations": stated | of_pod},
+        "spec": {"containers": [{"name": "mk1zq", "image": "i"}]},
+    }
+    kept = {"kschedd.io/kubelet": "stopped", "kschedd.io/eviction-hard": "memory.available<100Mi"}
+    of_node = {"kschedd.io/cloud-zone": "mk4zq", "kschedd.io/price": "0.5", "kschedd.io/cloud-provider": "mk5zq"}
+    node: Raw = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n", "annotations": kept | of_node, "labels": {"topology.kubernetes.io/zone": "mk4zq"}},
+    }
+    (pod_made, node_made), _ = redacted([pod, node])
+    assert _left([pod_made, node_made]) == []
+    container = pod_made["spec"]["containers"][0]["name"]
+    assert pod_made["metadata"]["annotations"] == stated | {f"kschedd.io/exit-code.{container}": "1"}
+    zone = node_made["metadata"]["labels"]["topology.kubernetes.io/zone"]
+    expected = kept | {"kschedd.io/cloud-zone": zone, "kschedd.io/price": "0.5"}
+    assert node_made["metadata"]["annotations"] == expected
+
+
 def _class(expression: str) -> Raw:
     return {
         "apiVersion": "resource.k8s.io/v1",

@@ -266,6 +266,17 @@ def setting_fault(setting: str, text: str) -> str | None:
     return None
 
 
+def is_setting(key: str, text: str) -> bool:
+    """Return whether the annotation is a valid setting of a pod or a node."""
+    reader: Callable[[str], object] | None = _READERS.get(key) or _OF_POD.get(
+        key.removeprefix(PREFIX).partition(".")[0]
+    )
+    try:
+        return reader is not None and reader(text) is not None
+    except AnnotationError:
+        return False
+
+
 def annotation_faults(kind: str, annotations: Mapping[str, str], containers: Iterable[str] = ()) -> list[str]:
     """Return the errors in the annotations of a Pod (or pod template) or Node with these containers."""
     faults = []
