@@ -131,12 +131,39 @@ def test_the_action_passes_its_inputs_to_the_script() -> None:
 def test_the_action_writes_a_summary_and_ends_with_the_worst_status(
     tmp_path: Path, file: str, run: str, status: int, found: str
 ) -> None:
+    done = act(tmp_path, str(ROOT / "examples" / "ci" / file), run)
+    assert done.returncode == status, done.stdout
+    assert found in (tmp_path / "summary").read_text()
+    if "lint" in run and status < 2:
+        assert (tmp_path / "output").read_text() == f"sarif={tmp_path}/kschedd.sarif\n"
+        assert json.loads((tmp_path / "kschedd.sarif").read_text())["version"] == "2.1.0"
+
+
+@pytest.mark.parametrize(("files", "run"), [("\n", "check"), ("deploy/", " ")], ids=["no-files", "no-checks"])
+def test_the_action_rejects_inputs_that_check_nothing(tmp_path: Path, files: str, run: str) -> None:
+    done = act(tmp_path, files, run)
+    assert done.returncode == 2
+    assert done.stdout.startswith("error: the input ")
+
+
+def test_the_runner_ignores_commands_in_the_names_of_files(tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "a\n::error::b.yaml").write_text("a: b: c\n")
+    lines = act(tmp_path, str(tmp_path / "deploy"), "lint").stdout.splitlines()
+    (first,) = [number for number, line in enumerate(lines) if line.startswith("::stop-commands::")]
+    (last,) = [number for number, line in enumerate(lines) if line == f"::{lines[first].rpartition(':')[2]}::"]
+    assert [number for number, line in enumerate(lines) if line.startswith("::error::") and first < number < last]
+    assert [line for line in lines[:first] + lines[last + 1 :] if line.startswith("::")] == []
+
+
+def act(tmp_path: Path, files: str, run: str) -> "subprocess.CompletedProcess[str]":
+    """Run the last step of the action."""
     program = tmp_path / "kschedd"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m kschedd "$@"\n')
     program.chmod(0o755)
     (tmp_path / "summary").touch()
     given = {
-        "INPUT_FILES": str(ROOT / "examples" / "ci" / file),
+        "INPUT_FILES": files,
         "INPUT_RUN": run,
         "INPUT_FROM": str(CORPUS / "dump.json.gz"),
         "INPUT_KUBE_VERSION": "",
@@ -145,12 +172,16 @@ def test_the_action_writes_a_summary_and_ends_with_the_worst_status(
         "RUNNER_TEMP": str(tmp_path),
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
     }
-    done = subprocess.run([ROOT / "packaging" / "action"], env=os.environ | given, capture_output=True, text=True)
-    assert done.returncode == status, done.stderr
-    assert found in (tmp_path / "summary").read_text()
-    if "lint" in run and status < 2:
-        assert (tmp_path / "output").read_text() == f"sarif={tmp_path}/kschedd.sarif\n"
-        assert json.loads((tmp_path / "kschedd.sarif").read_text())["version"] == "2.1.0"
+    return subprocess.run([ROOT / "packaging" / "action"], env=os.environ | given, capture_output=True, text=True)
+
+
+def test_the_released_files_and_the_action_have_locked_dependencies_also_for_mirrors() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))
+    locked = set(re.findall(r"^([a-z0-9-]+)==", text_of("requirements-runtime.lock"), re.MULTILINE))
+    named = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["live"]]
+    assert {re.split("[>=]", each)[0].lower() for each in named} <= locked
+    building = set(re.findall(r"^([a-z0-9-]+)==", text_of(".ci/build.lock"), re.MULTILINE))
+    assert set(project["build-system"]["requires"]) <= building
 
 
 def test_the_container_copies_files_that_exist_and_does_not_run_as_root() -> None:
