@@ -76,14 +76,14 @@ _DRIVERS: Final = frozenset(("driver", "provisioner", "attacher"))
 _ATTRIBUTES: Final = frozenset(("matchAttribute", "distinctAttribute"))
 _OF_ATTRIBUTE: Final = frozenset(("string", "version"))
 _LABELS: Final = frozenset(("labels", "matchLabels", "nodeSelector", "selector"))
-_NAMING: Final = frozenset(PREFIX + name for name in ("cloud-zone", "cloud-region", "cloud-instance-type", "pool"))
+_NAMING: Final = frozenset(PREFIX + name for name in "cloud-zone cloud-region cloud-instance-type pool".split())
 """Annotations of the simulation that contain a name of the cluster."""
 _STATING: Final = frozenset(
     PREFIX + name
     for name in (
-        *("kubelet", "made-up", "wanted-pods", "cloud-provider", "cloud-init-seconds", "price"),
-        *("provision-seconds", "provision-fails", "renewed-every-seconds"),
-    )
+        "kubelet made-up wanted-pods price cloud-provider cloud-init-seconds provision-seconds provision-fails "
+        "renewed-every-seconds"
+    ).split()
 )
 """Annotations of the simulation whose values are numbers or `_STATES`."""
 _STATES: Final = frozenset(("external", "false", "never", "none", "stopped", "true"))

@@ -259,22 +259,22 @@ def setting_fault(setting: str, text: str) -> str | None:
     reader = _OF_POD.get(setting.partition(".")[0])
     if reader is None:
         return f"supported settings: {', '.join(sorted(_OF_POD))}"
+    return _fault(reader, text)
+
+
+def is_setting(key: str, text: str) -> bool:
+    """Return whether the annotation is a valid setting of a pod or a node."""
+    if (of_node := _READERS.get(key)) is not None:
+        return _fault(of_node, text) is None
+    return setting_fault(key.removeprefix(PREFIX), text) is None
+
+
+def _fault(reader: Callable[[str], object], text: str) -> str | None:
     try:
         reader(text)
     except AnnotationError as wrong:
         return str(wrong)
     return None
-
-
-def is_setting(key: str, text: str) -> bool:
-    """Return whether the annotation is a valid setting of a pod or a node."""
-    reader: Callable[[str], object] | None = _READERS.get(key) or _OF_POD.get(
-        key.removeprefix(PREFIX).partition(".")[0]
-    )
-    try:
-        return reader is not None and reader(text) is not None
-    except AnnotationError:
-        return False
 
 
 def annotation_faults(kind: str, annotations: Mapping[str, str], containers: Iterable[str] = ()) -> list[str]:
@@ -292,9 +292,7 @@ def annotation_faults(kind: str, annotations: Mapping[str, str], containers: Ite
         if reader is None:
             faults += _unknown(kind, key)
             continue
-        try:
-            reader(text)
-        except AnnotationError as wrong:
+        if (wrong := _fault(reader, text)) is not None:
             faults.append(f'annotation {key}: "{text[:80]}" is ignored: {wrong}')
     if kind == "Node":
         faults += _graceless(annotations)
