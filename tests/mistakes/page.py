@@ -10,6 +10,7 @@ from functools import cache
 from tests.mistakes.asking import answer
 from tests.mistakes.mistake_files import FOLDER, mistakes
 from tests.pages import DOCS
+from tests.reference.markdown import cell
 
 #: codes that no file of the corpus shows
 OTHERS = {
@@ -60,10 +61,6 @@ def shown() -> Mapping[tuple[str, str], str]:
     page = (DOCS / "CAUSES.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| .+ \| \[.+\]\(\.\./examples/mistakes/(\S+)\): (.+) \|$", page, re.MULTILINE)
     return {(code, file): text for code, file, text in rows}
-
-
-def in_table(message: str) -> str:
-    return message.replace("|", "\\|")
 
 
 def examples() -> Mapping[str, tuple[str, str]]:
@@ -118,7 +115,7 @@ Each example shows the output of `explain` for a file in [examples/mistakes](../
     for code, sentence in sorted(sentences().items()):
         file, message = examples_by_code[code]
         name = file.removesuffix(".yaml")
-        yield f"| `{code}` | {sentence} | [{name}](../examples/mistakes/{file}): {in_table(message)} |"
+        yield f"| `{code}` | {sentence} | [{name}](../examples/mistakes/{file}): {cell(message)} |"
     yield from """
 Further codes:
 

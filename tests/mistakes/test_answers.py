@@ -18,8 +18,9 @@ from kschedd.simulation.engine import Engine
 from tests.mistakes.asking import answer, step
 from tests.mistakes.harms import harms
 from tests.mistakes.mistake_files import WAIT, Step, file_parameters, load, run
-from tests.mistakes.page import in_table, shown
+from tests.mistakes.page import shown
 from tests.mistakes.standing import displaced, standing
+from tests.reference.markdown import cell
 
 MOST_TO_THE_FIRST: Final = 5  # forks
 MOST_FORKS: Final = 20
@@ -66,7 +67,7 @@ def test_the_cause_is_named_and_the_first_remedy_solves_it(file: Path, forks: Fo
     assert causes[0]["code"] == expect.code
     assert {cause["code"] for cause in causes[1:]} >= set(expect.also)
     for cause in causes:
-        message = in_table(cause["message"])
+        message = cell(cause["message"])
         assert message == shown().get((cause["code"], file.name), message), "run: python -m tests.mistakes.page"
     text = " ".join(line for cause in causes for line in (cause["message"], *cause["evidence"]))
     assert [name for name in expect.names if name not in text] == []
