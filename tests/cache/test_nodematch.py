@@ -86,29 +86,55 @@ def test_columns_equal_the_plain_rule(
     assert matching_rows(copy, node_selector, required, first).tolist() == expected[:1]
 
 
+NODES = [{"zone": "a", "size": "3"}, {"zone": "b", "size": "5"}, {"zone": "c", "size": "-1"}, {"size": "big"}, {}]
+
+
+def matched(term: dict[str, Any]) -> list[int]:
+    """Return the numbers of the nodes that a required node affinity of one term allows."""
+    table = table_of(NODES)
+    met = matching_rows(table, {}, parse_node_selector({"nodeSelectorTerms": [term]}), None)
+    return [number for number in range(len(NODES)) if met[table.row_of[f"node-{number}"]]]
+
+
 @pytest.mark.parametrize(
-    ("operator", "bound", "expected"),
+    ("key", "operator", "values", "expected"),
     [
-        pytest.param("Gt", "4", ["5"], id="gt-compares-as-integers"),
-        pytest.param("Lt", "4", ["3", "-1"], id="lt-leaves-out-text-and-absent-labels"),
+        pytest.param("zone", "Exists", [], [0, 1, 2], id="exists"),
+        pytest.param("zone", "DoesNotExist", [], [3, 4], id="does-not-exist"),
+        pytest.param("zone", "In", ["b"], [1], id="in-one-value"),
+        pytest.param("zone", "In", ["c", "gone", "a"], [0, 2], id="in-several-values"),
+        pytest.param("zone", "NotIn", ["b"], [0, 2, 3, 4], id="not-in-includes-nodes-without-the-label"),
+        pytest.param("zone", "NotIn", ["c", "gone", "a"], [1, 3, 4], id="not-in-several-values"),
+        pytest.param("size", "Gt", ["4"], [1], id="gt-compares-as-integers"),
+        pytest.param("size", "Gt", ["3"], [1], id="gt-excludes-the-bound"),
+        pytest.param("size", "Lt", ["4"], [0, 2], id="lt-excludes-text-and-absent-labels"),
+        pytest.param("size", "Lt", ["3"], [2], id="lt-excludes-the-bound"),
     ],
 )
-def test_order_is_numeric(operator: str, bound: str, expected: list[str]) -> None:
-    sizes = ["3", "5", "-1", "big", ""]
-    table = table_of([{"size": size} if size else {} for size in sizes])
-    required = parse_node_selector(
-        {"nodeSelectorTerms": [{"matchExpressions": [{"key": "size", "operator": operator, "values": [bound]}]}]}
-    )
-    rows = np.array([table.row_of[f"node-{n}"] for n in range(len(sizes))], dtype=np.int64)
-    met = matching_rows(table, {}, required, rows)
-    assert [size for size, holds in zip(sizes, met, strict=True) if holds] == expected
+def test_a_requirement_is_met_by(key: str, operator: str, values: list[str], expected: list[int]) -> None:
+    assert matched({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}) == expected
 
 
-def test_values_seen_later_are_compared_too() -> None:
-    table = table_of([{"size": "1"}])
+@pytest.mark.parametrize(
+    ("field", "operator", "expected"),
+    [
+        pytest.param("metadata.name", "In", [1], id="the-named-node"),
+        pytest.param("metadata.name", "NotIn", [0, 2, 3, 4], id="all-other-nodes"),
+        pytest.param("metadata.other", "In", [], id="an-unknown-field-has-no-value"),
+        pytest.param("metadata.other", "NotIn", [0, 1, 2, 3, 4], id="which-differs-from-every-value"),
+    ],
+)
+def test_a_field_is_met_by(field: str, operator: str, expected: list[int]) -> None:
+    assert matched({"matchFields": [{"key": field, "operator": operator, "values": ["node-1"]}]}) == expected
+
+
+def test_values_seen_later_and_values_with_a_reused_id_are_compared_too() -> None:
+    table = table_of([{"size": "1"}, {"size": "2"}])
     required = parse_node_selector(
         {"nodeSelectorTerms": [{"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["2"]}]}]}
     )
     assert not matching_rows(table, {}, required, None).any()
-    row = table.put_node(Node.from_raw({"kind": "Node", "metadata": {"name": "new", "labels": {"size": "9"}}}))
-    assert matching_rows(table, {}, required, np.array([row], dtype=np.int64)).all()
+    for number, size in [(0, "9"), (1, "8")]:  # "8" gets the id that "1" had
+        metadata = {"name": f"node-{number}", "labels": {"size": size}}
+        row = table.put_node(Node.from_raw({"kind": "Node", "metadata": metadata}))
+        assert matching_rows(table, {}, required, np.array([row], dtype=np.int64)).all()

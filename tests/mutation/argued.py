@@ -243,6 +243,12 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
         ("return NOT_TOLERATED", "'return NOT_TOLERATED' becomes 'return None'"): "NOT_TOLERATED is None.",
     },
     "cache/counts": {("_set_numbers = count(1)", "'1' becomes '2'"): "The numbers only distinguish sets."},
+    "cache/nodematch": {
+        (
+            "_integers[column] = (column.renumbered, numbers, readable)",
+            "'_integers[column] = (column.renumbered, numbers, readable)' becomes 'pass'",
+        ): _SPEED,
+    },
     "cache/table": {
         (
             "if count < _FEWEST_IN_A_SLICE:",
