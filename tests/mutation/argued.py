@@ -249,6 +249,12 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'_integers[column] = (column.renumbered, numbers, readable)' becomes 'pass'",
         ): _SPEED,
     },
+    "cache/scoring_columns": {
+        (
+            "by = np.where(divisor == 0, 1, divisor)",
+            "'1' becomes '2'",
+        ): "The last line replaces these quotients by 0.",
+    },
     "cache/table": {
         (
             "if count < _FEWEST_IN_A_SLICE:",

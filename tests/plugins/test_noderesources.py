@@ -226,6 +226,28 @@ def _counted(other: Pod, name: str) -> int:
     return other.requests.get(name, 0)
 
 
+@pytest.mark.parametrize("name", ["pods", "widgets"])
+def test_a_requested_resource_that_is_not_a_scalar_is_not_scored(name: str) -> None:
+    cluster = SchedulerCache()
+    cluster.put(node("n", cpu="4", **{name: "4"}))
+    strategy = ScoringStrategy("MostAllocated", (ResourceWeight("cpu"), ResourceWeight(name)), ())
+    incoming = pod("p", {"cpu": "1", name: "4"})
+    scores = fit(scoring_strategy=strategy).score_rows(CycleState(), incoming, cluster.table, cluster.table.order)
+    assert scores.tolist() == [25]
+
+
+def test_existing_pods_without_requests_use_defaults_in_the_score_of_fit_and_nothing_in_the_balance() -> None:
+    cluster = SchedulerCache()
+    cluster.put(node("n", cpu="1", memory="1000Mi"))
+    cluster.put(pod("there", {}, on="n"))
+    incoming, table = pod("p", {"cpu": "500m", "memory": "300Mi"}), cluster.table
+    strategy = ScoringStrategy("MostAllocated", (ResourceWeight("cpu"), ResourceWeight("memory")), ())
+    scores = fit(scoring_strategy=strategy).score_rows(CycleState(), incoming, table, table.order)
+    assert scores.tolist() == [((500 + 100) // 10 + (300 + 200) // 10) // 2]
+    balance = balanced(("cpu", "memory")).score_rows(CycleState(), incoming, table, table.order)
+    assert balance.tolist() == [100 - (50 - 30) // 2]
+
+
 SHAPE = (ShapePoint(0, 0), ShapePoint(40, 10), ShapePoint(100, 3))
 
 
@@ -398,12 +420,20 @@ def test_stored_scores_are_valid_while_the_devices_of_their_resources_are() -> N
         pytest.param([], [{"cpu": "2", "memory": "1Gi"}], (50 + 25) // 2, id="and-those-that-run-there"),
         pytest.param([{"cpu": "9", "memory": "9Gi"}], [], 100, id="up-to-the-whole"),
         pytest.param([{"cpu": "1", GPU: "1"}], [], (25 + 0 + 50) // 3, id="a-requested-extended-resource-counts"),
+        pytest.param(
+            [{"cpu": "1", GPU: "1"}],
+            [{"cpu": "1", "memory": "1Gi", GPU: "1"}],
+            (50 + 25 + 100) // 3,
+            id="with-what-is-used-of-it",
+        ),
     ],
 )
 def test_a_placement_is_scored_by_its_utilization(group: list[Any], there: list[Any], score: int) -> None:
     cluster = SchedulerCache()
     for name in "ab":
         cluster.put(node(name, cpu="2", memory="2Gi", gpu="1"))
+    cluster.put(node("without-resources"))
+    cluster.put(pod("not-counted", {"cpu": "1", "memory": "1Gi", GPU: "1"}, on="without-resources"))
     for number, requests in enumerate(there):
         cluster.put(pod(f"there{number}", requests, on="b"))
     weights = tuple(ResourceWeight(name) for name in ("cpu", "memory", GPU, "example.com/nowhere"))
