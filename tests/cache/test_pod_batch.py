@@ -45,6 +45,10 @@ def columns(copy: TableCopy) -> Any:
     return by_name, copy.nonzero.tolist(), copy.pod_count.tolist(), ports
 
 
+def changed_rows(copy: TableCopy, stamp: int) -> list[bool]:
+    return [bool(changed_at > stamp) for changed_at in copy.versions.row_pods_at]
+
+
 @settings(max_examples=examples(80), deadline=None)
 @given(st.lists(_pods, min_size=1, max_size=12), st.lists(st.integers(0, ROWS - 1), unique=True))
 def test_a_batch_counts_as_its_pods_do_one_by_one(made: list[Any], again: list[int]) -> None:
@@ -68,10 +72,19 @@ def test_a_batch_counts_as_its_pods_do_one_by_one(made: list[Any], again: list[i
         for each in pods:
             one_by_one.remove_pod(row, each)
     assert columns(together) == columns(one_by_one)
+    assert changed_rows(together, 0) == changed_rows(one_by_one, 0)
 
+    stamps = together.versions.now, one_by_one.versions.now
     there = [(row, int(first[place])) for place, row in enumerate(rows.tolist()) if row in again]
     chosen = np.array([row for row, _ in there], dtype=np.int64)
     batch.count(together, chosen, np.array([place for _, place in there], dtype=np.int64), 1)
     for row, place in there:
         one_by_one.add_pod(row, batch.pods[place])
     assert columns(together) == columns(one_by_one)
+    assert changed_rows(together, stamps[0]) == changed_rows(one_by_one, stamps[1])
+
+
+def test_the_number_of_pods_and_a_request_of_zero_need_no_column() -> None:
+    copy = table().copy_rows(range(ROWS))
+    PodBatch.made([pod(0, {"pods": "1", "example.com/gpu": "0"}, 0, None)], copy)
+    assert set(copy.resources) == {"cpu", "memory", "ephemeral-storage"}
