@@ -25,6 +25,7 @@ Shapes: `row_pods_at` has one int64 for each row of the table.
 """
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final, Generic, TypeVar
 
@@ -86,7 +87,7 @@ class Versions:
     nodes: ChangeLog[int] = attrs.field(factory=ChangeLog)
     pods: ChangeLog[int] = attrs.field(factory=ChangeLog)
     pod_updates: ChangeLog[int] = attrs.field(factory=ChangeLog)
-    at: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys((LABELS, IMAGES, TAINT_SETS, TERMS), 0))
+    at: defaultdict[str, int] = attrs.field(factory=lambda: defaultdict(int))  # by part: time of its last change
     objects_at: int = 0  # time of the last change of an object other than a pod or a node
     parts_at: int = 0  # time of the last change of any part in `at`
     _followed: dict[str, ChangeLog[ObjectChange]] = attrs.field(factory=dict)  # by kind

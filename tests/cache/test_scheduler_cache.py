@@ -9,7 +9,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selectors import parse_label_selector
-from kschedd.cache.counts import spread_matcher
+from kschedd.cache.counts import pod_matcher, spread_matcher
 from kschedd.cache.scheduler_cache import SchedulerCache
 
 
@@ -365,7 +365,6 @@ def test_after_any_changes_the_cache_equals_a_new_one_of_the_same_objects(seed: 
     assert not changes.cluster._pods_of_unknown_nodes
     table = changes.cluster.table
     assert "pods" not in table.resources, "the number of pods is not a requested amount"
-    assert len(table.taint_sets) <= 2 + len(table.names), "numbers of taints are given out again"
     counts = changes.cluster.counts
     assert not any((counts.existing_terms, counts._carried_at, counts._groups, counts._groups_in))
     assert not any(counts._groups_at.values())
@@ -409,3 +408,22 @@ def test_pods_with_more_than_amounts_are_not_assumed_together(cluster: Scheduler
     assert [each.node_name for each in placed] == ["a", "b"]
     assert (on(cluster, "a"), on(cluster, "b")) == (["p"], ["q"])
     assert not cluster.is_assumed(pod("unknown"))
+
+
+def test_an_invalid_pod_is_not_assumed_and_changes_nothing(cluster: SchedulerCache) -> None:
+    long = parse_label_selector({"matchExpressions": [{"key": "app", "operator": "In", "values": list("abcdefghi")}]})
+    for each in (cluster, cluster.fork()):
+        each.counts.matching(spread_matcher("default", long))
+        with pytest.raises(TypeError):
+            each.assume_each([pod("p", labels={"app": ["a"]})], ["a"])
+        assert (each.pod_count, on(each, "a"), each.assumed_pods()) == (0, [], [])
+
+
+def test_a_terminating_pod_counts_for_affinity_but_not_for_spreading(cluster: SchedulerCache) -> None:
+    affinity = pod_matcher(WEB.terms)
+    for each in (cluster, cluster.fork()):
+        row = each.table.row_of["a"]
+        before = [each.counts.matching(kind).rows()[row] for kind in (affinity, WEB)]
+        each.put(pod("p", "a", labels={"app": "web"}, deletionTimestamp="2025-01-01T00:00:00Z"))
+        after = [each.counts.matching(kind).rows()[row] for kind in (affinity, WEB)]
+        assert (before, after) == ([0, 0], [1, 0])

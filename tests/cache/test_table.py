@@ -152,6 +152,19 @@ def test_label_keys_that_too_many_pods_asked_for_are_forgotten_but_those_always_
     assert table.label("kubernetes.io/hostname").ids[row] == 0
 
 
+def test_ids_of_label_values_and_taint_sets_are_reused() -> None:
+    table = NodeTable()
+    column = table.label("serial")
+    for number in range(100):
+        raw = made("n1").raw
+        metadata = {**raw["metadata"], "labels": {"serial": f"value-{number}"}}
+        taints = [{"key": "serial", "value": str(number), "effect": "NoSchedule"}]
+        row = table.put_node(Node.from_raw({**raw, "metadata": metadata, "spec": {"taints": taints}}))
+        assert column.values[column.ids[row]] == f"value-{number}"
+        assert [taint.value for taint in table.taint_sets[table.taints[row]]] == [str(number)]
+    assert (len(column.values), len(table.taint_sets)) == (2, 3)
+
+
 def asking(name: str, resource: str) -> Pod:
     raw = pod(name)
     raw["metadata"]["uid"] = name

@@ -90,6 +90,26 @@ def test_a_full_log_forgets_half_with_the_next_change(touch: Callable[[Versions,
     assert kept.row_pods_at.tolist()[:5] == [1, 2, 3, 4, 5]
 
 
+def test_time_is_the_number_of_changes() -> None:
+    kept = versions()
+    assert (kept.now, kept.last, kept.parts_at, kept.objects_at) == (0, 0, 0, 0)
+    for number, touch in enumerate(
+        (
+            lambda: kept.touch_node(1, LABELS),
+            lambda: kept.touch_pods(1),
+            lambda: kept.touch_pod(1),
+            lambda: kept.touch_each(np.array([1, 2])),
+            lambda: kept.touch(TERMS),
+            lambda: kept.touch_object("Service"),
+        ),
+        1,
+    ):
+        touch()
+        assert kept.now == number
+    kept.touch_pods_of([1, 2, 3])
+    assert kept.now == 9
+
+
 def test_rows_change_with_their_pods_or_their_node_and_the_last_change_is_the_newest() -> None:
     kept = versions()
     for touch in (lambda: kept.touch_pods(1), lambda: kept.touch_node(2), lambda: kept.touch_pods_of([1, 2])):

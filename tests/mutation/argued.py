@@ -260,6 +260,13 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "if count < _FEWEST_IN_A_SLICE:",
             "'count < _FEWEST_IN_A_SLICE' becomes '(count <= _FEWEST_IN_A_SLICE)'",
         ): _SPEED,
+        (
+            "if len(of_row) > _LONG:",
+            "'len(of_row) > _LONG' becomes '(len(of_row) >= _LONG)'",
+        ): "A recorded index affects only the speed, and it is checked before use.",
+    },
+    "cache/versions": {
+        ("if time > newest:", "'time > newest' becomes '(time >= newest)'"): "Equal times give the same result.",
     },
     "scheduling/preemption/budgets": {
         ("first_violated_only: bool = False", "'False' becomes 'True'"): _UNUSED,
