@@ -14,7 +14,7 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.debug.breakpoints import BreakpointSpec, StopPoint
 from kschedd.scheduling.debug.debugger import Debugger, NotStopped
-from kschedd.scheduling.debug.stepper import Stepper
+from kschedd.scheduling.debug.stepper import VETOED, Stepper
 from kschedd.scheduling.stops import interventions
 from kschedd.scheduling.stops.view import stopped_at, where
 from kschedd.simulation.engine import Engine
@@ -203,6 +203,18 @@ def test_with_every_node_vetoed_the_pod_goes_back_to_the_queue() -> None:
     assert entry is not None
     engine.advance(engine.now + 15)
     assert ended(engine) == "big"
+
+
+def test_a_pod_is_told_which_nodes_were_vetoed() -> None:
+    engine = two_nodes()
+    stopped(engine, point="filter")
+    for name in ("big", "small"):
+        interventions.veto(engine.driver, name)
+    assert ended(engine) == ""
+    found = engine.current_pod("default/web")
+    assert found is not None
+    [condition] = found.status["conditions"]
+    assert condition["message"].startswith(f"0/2 nodes are available: 2 {VETOED}.")
 
 
 def test_a_replaced_score_counts() -> None:
