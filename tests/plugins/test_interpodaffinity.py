@@ -328,6 +328,77 @@ def test_in_the_dry_run_a_pod_may_become_the_first_of_its_kind(
     assert columns.codes(np.arange(3)).tolist() == after
 
 
+def preferred(key: str, app: str) -> dict[str, Any]:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    weighted = [{"weight": 7, "podAffinityTerm": term}]
+    return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": weighted}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "score"),
+    [
+        pytest.param(required("podAffinity", ZONE, "web"), 1, id="required-affinity-has-weight-one"),
+        pytest.param(preferred(ZONE, "web"), 7, id="preferred-terms-are-not-ignored"),
+    ],
+)
+def test_terms_of_existing_pods_count_by_default(spec: dict[str, Any], score: int) -> None:
+    cluster, state = two_zones(pod("db-0", labels={"app": "db"}, spec=spec, on="a")), CycleState()
+    plugin, incoming = plugin_for(cluster), pod("web", labels={"app": "web"})
+    rows = np.array([cluster.table.row_of[name] for name in "abc"])
+    assert plugin.pre_score(state, incoming, cluster, rows) is None
+    assert plugin.score_rows(state, incoming, cluster.table, rows).tolist() == [score, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("there", "own", "points"),
+    [
+        pytest.param({}, {}, ["pre_filter", "pre_score"], id="no-terms"),
+        pytest.param(required("podAntiAffinity", ZONE, "web"), {}, ["pre_score"], id="an-existing-pod-excludes-it"),
+        pytest.param(required("podAntiAffinity", ZONE, "db"), {}, ["pre_filter", "pre_score"], id="or-another-pod"),
+        pytest.param(required("podAffinity", ZONE, "web"), {}, ["pre_filter"], id="an-existing-pod-requires-it"),
+        pytest.param(preferred(ZONE, "web"), {}, ["pre_filter"], id="an-existing-pod-prefers-it"),
+        pytest.param({}, required("podAffinity", ZONE, "db"), ["pre_score"], id="it-requires-another-pod"),
+        pytest.param({}, required("podAntiAffinity", ZONE, "db"), ["pre_score"], id="it-excludes-another-pod"),
+        pytest.param({}, preferred(ZONE, "db"), ["pre_filter"], id="it-prefers-another-pod"),
+    ],
+)
+def test_points_without_matching_terms_repeat_their_result(
+    there: dict[str, Any], own: dict[str, Any], points: list[str]
+) -> None:
+    cluster = two_zones(pod("db-0", labels={"app": "db"}, spec=there, on="a"))
+    incoming = pod("web", labels={"app": "web"}, spec=own)
+    assert plugin_for(cluster).repeats_while_unchanged(incoming, cluster) == points
+
+
+def test_in_the_dry_run_a_pod_that_joins_may_exclude_the_incoming_pod() -> None:
+    """Check that only a row with the key of the joining pod's term becomes infeasible."""
+    cluster, state = two_zones(), CycleState()
+    plugin, incoming = (
+        plugin_for(cluster),
+        pod("web", labels={"app": "web"}, spec=required("podAntiAffinity", HOST, "a")),
+    )
+    assert plugin.pre_filter(state, incoming, cluster) is None
+    rows = [cluster.table.row_of[name] for name in "abc"]
+    columns = plugin.dry_run_columns(state, incoming, cluster.table.copy_rows(rows))
+    assert columns is not None
+    joining = pod("db-0", labels={"app": "db"}, spec=required("podAntiAffinity", ZONE, "web"))
+    columns.follow(np.array([1, 2]), np.array([0, 0]), [joining], 1)
+    assert columns.codes(np.arange(3)).tolist() == [0, MINDED, 0]
+
+
+def test_a_pod_removed_in_the_attempt_no_longer_counts_in_its_zone() -> None:
+    there = [pod(f"db-{name}", labels={"app": "db"}, on=name) for name in "ab"]
+    cluster, state = two_zones(*there), CycleState()
+    plugin, table = plugin_for(cluster), cluster.table
+    incoming = pod("new", labels={"app": "db"}, spec=required("podAntiAffinity", ZONE, "db"))
+    assert plugin.pre_filter(state, incoming, cluster) is None
+    rows = np.array([table.row_of[name] for name in "abc"])
+    assert plugin.filter_rows(state, incoming, table, rows).tolist() == [TOO_NEAR, TOO_NEAR, 0]
+    for number, other in enumerate(there):
+        plugin.remove_pod(state, incoming, other, NodeInfo(table, number))
+    assert plugin.filter_rows(state, incoming, table, rows).tolist() == [0, 0, 0]
+
+
 def hint(
     incoming: Pod, resource: EventResource, old: Any, new: Any, version: KubernetesVersion = V1_34
 ) -> QueueingHint:

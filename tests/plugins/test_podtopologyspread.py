@@ -424,6 +424,9 @@ not_in_c = {
             id="affinity-can-be-ignored",
         ),
         pytest.param(
+            documented(), spread(constraint(minDomains=2)), {"node3", "node4"}, id="as-many-domains-as-required"
+        ),
+        pytest.param(
             documented(),
             spread(constraint(minDomains=3)),
             set(),
@@ -445,6 +448,56 @@ not_in_c = {
 )
 def test_documented_examples(cluster: SchedulerCache, incoming: Pod, fit: set[str]) -> None:
     assert {name for name, word in verdicts(cluster, incoming).items() if word == "fits"} == fit
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "fit"),
+    [
+        pytest.param("remove_pod", "node1", {"node1", "node2", "node3", "node4"}, id="a-pod-of-the-fuller-zone-leaves"),
+        pytest.param("add_pod", "node4", {"node1", "node2", "node3", "node4"}, id="a-pod-fills-the-emptier-zone"),
+        pytest.param("add_pod", "node1", {"node3", "node4"}, id="a-pod-joins-the-fuller-zone"),
+    ],
+)
+def test_a_pod_added_or_removed_in_the_attempt_counts_in_its_zone(change: str, where: str, fit: set[str]) -> None:
+    cluster, state = documented(), CycleState()
+    plugin, incoming, table = plugin_for(cluster), spread(constraint()), cluster.table
+    assert plugin.pre_filter(state, incoming, cluster) is None
+    other = pod("web-other", labels={"app": "web"}, on=where)
+    getattr(plugin, change)(state, incoming, other, NodeInfo(table, table.row_of[where]))
+    codes = plugin.filter_rows(state, incoming, table, table.order)
+    assert {table.names[row] for row in table.order[codes == 0]} == fit
+
+
+def test_in_the_dry_run_every_constraint_must_hold() -> None:
+    cluster, state = documented(), CycleState()
+    plugin, incoming, table = plugin_for(cluster), spread(constraint(), constraint(HOST)), cluster.table
+    assert plugin.pre_filter(state, incoming, cluster) is None
+    columns = plugin.dry_run_columns(state, incoming, table.copy_rows(table.row_of[f"node{n}"] for n in (1, 2, 3, 4)))
+    assert columns is not None
+    assert columns.codes(np.arange(4)).tolist() == [TOO_SKEWED, TOO_SKEWED, TOO_SKEWED, 0]
+
+
+def test_in_the_dry_run_pods_on_a_node_that_affinity_excludes_do_not_count() -> None:
+    cluster, state = documented(node5), CycleState()
+    plugin, incoming, table = plugin_for(cluster), spread(constraint(minDomains=3), **not_in_c), cluster.table
+    assert plugin.pre_filter(state, incoming, cluster) is None
+    columns = plugin.dry_run_columns(
+        state, incoming, table.copy_rows(table.row_of[name] for name in ("node4", "node5"))
+    )
+    assert columns is not None
+    joining = pod("web-other", labels={"app": "web"})
+    columns.follow(np.array([1]), np.array([0]), [joining], 1)
+    assert columns.codes(np.arange(2)).tolist() == [TOO_SKEWED, 0]
+
+
+@pytest.mark.parametrize(
+    ("actions", "points"),
+    [((), ["pre_filter", "pre_score"]), ((HARD,), ["pre_score"]), ((SOFT,), ["pre_filter"]), ((HARD, SOFT), [])],
+)
+def test_points_without_constraints_repeat_their_result(actions: tuple[str, ...], points: list[str]) -> None:
+    cluster = documented()
+    incoming = spread(*(constraint(action=action) for action in actions))
+    assert plugin_for(cluster).repeats_while_unchanged(incoming, cluster) == points
 
 
 def test_conflicting_constraints_leave_no_node() -> None:
@@ -617,8 +670,10 @@ def test_it_waits_for_pods_and_for_nodes_with_other_labels_or_taints() -> None:
 
 web, db = pod("x", labels={"app": "web"}, on="a"), pod("x", labels={"app": "db"}, on="a")
 waiting = spread(constraint())
+twice = spread(constraint(), constraint(selector={"matchLabels": {"tier": "front"}}))
 tolerant = spread(constraint(nodeTaintsPolicy="Honor"), tolerations=[{"operator": "Exists"}])
 honoring = spread(constraint(nodeTaintsPolicy="Honor"))
+half_honoring = spread(constraint(HOST), constraint(nodeTaintsPolicy="Honor"))
 
 
 @pytest.mark.parametrize(
@@ -633,8 +688,17 @@ honoring = spread(constraint(nodeTaintsPolicy="Honor"))
             waiting, None, pod("x", "blue", {"app": "web"}, on="a"), QueueingHint.QUEUE_SKIP, id="in-another-namespace"
         ),
         pytest.param(waiting, None, pod("x", labels={"app": "web"}), QueueingHint.QUEUE_SKIP, id="it-has-no-node-yet"),
+        pytest.param(twice, None, web, QueueingHint.QUEUE, id="a-pod-that-one-constraint-counts-came"),
+        pytest.param(twice, web, db, QueueingHint.QUEUE, id="one-constraint-no-longer-counts-a-pod"),
         pytest.param(honoring, honoring, tolerant, QueueingHint.QUEUE, id="it-tolerates-more-itself"),
         pytest.param(waiting, honoring, tolerant, QueueingHint.QUEUE_SKIP, id="tolerating-more-does-not-help-it"),
+        pytest.param(
+            half_honoring,
+            half_honoring,
+            spread(constraint(HOST), constraint(nodeTaintsPolicy="Honor"), tolerations=[{"operator": "Exists"}]),
+            QueueingHint.QUEUE,
+            id="it-tolerates-more-itself-and-one-constraint-honors-taints",
+        ),
     ],
 )
 def test_hint_after_a_pod_changed(incoming: Pod, old: Pod | None, new: Pod | None, expected: QueueingHint) -> None:

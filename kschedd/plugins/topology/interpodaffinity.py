@@ -109,9 +109,9 @@ class InterPodAffinityArgs:
 class _HintRules:
     """The version rules that affect the queueing hint for a change of a pod."""
 
-    nominated_pods_wake: bool = False
-    affinity_wakes_more: bool = False
-    any_anti_affinity_wakes: bool = False
+    nominated_pods_wake: bool
+    affinity_wakes_more: bool
+    any_anti_affinity_wakes: bool
 
     def after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
         if self.affinity_wakes_more and new is not None and new.uid == pod.uid:
@@ -148,8 +148,8 @@ class InterPodAffinity:
 
     _args: InterPodAffinityArgs
     _cluster: SchedulerCache
-    _hint_rules: _HintRules = _HintRules()
-    _as_evaluated: AsEvaluated = as_asked
+    _hint_rules: _HintRules
+    _as_evaluated: AsEvaluated
     _terms: dict[int, AffinityTerms] = attrs.field(factory=dict)  # by signature id
 
     @classmethod

@@ -213,7 +213,7 @@ class PodTopologySpread:
     depends_on: ClassVar = None
 
     _constraints: SpreadConstraints
-    _nominated_pods_wake: bool = False
+    _nominated_pods_wake: bool
 
     @classmethod
     def from_args(cls, args: PodTopologySpreadArgs, handle: Handle) -> Self:
