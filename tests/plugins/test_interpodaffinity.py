@@ -386,7 +386,7 @@ def test_in_the_dry_run_a_pod_that_joins_may_exclude_the_incoming_pod() -> None:
     assert columns.codes(np.arange(3)).tolist() == [0, MINDED, 0]
 
 
-def test_a_pod_removed_in_the_attempt_no_longer_counts_in_its_zone() -> None:
+def test_pods_removed_and_added_in_the_attempt_change_the_counts_of_their_zones() -> None:
     there = [pod(f"db-{name}", labels={"app": "db"}, on=name) for name in "ab"]
     cluster, state = two_zones(*there), CycleState()
     plugin, table = plugin_for(cluster), cluster.table
@@ -397,6 +397,8 @@ def test_a_pod_removed_in_the_attempt_no_longer_counts_in_its_zone() -> None:
     for number, other in enumerate(there):
         plugin.remove_pod(state, incoming, other, NodeInfo(table, number))
     assert plugin.filter_rows(state, incoming, table, rows).tolist() == [0, 0, 0]
+    plugin.add_pod(state, incoming, there[1], NodeInfo(table, 1))
+    assert plugin.filter_rows(state, incoming, table, rows).tolist() == [0, TOO_NEAR, 0]
 
 
 def hint(
@@ -443,6 +445,9 @@ def test_hint_after_a_pod_changed(incoming: Pod, old: Pod | None, new: Pod | Non
 nominated_db = attrs.evolve(pod("x", labels={"app": "db"}), nominated_node_name="a")
 db, web = pod("p", labels={"app": "db"}), pod("p", labels={"app": "web"})
 hater = pod("x", spec=required("podAntiAffinity", ZONE, "db"), on="a")
+unparsable = {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Near"}]}}
+of_unparsable = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [unparsable]}}
+invalid = pod("x", spec={"affinity": of_unparsable}, on="a")
 
 
 @pytest.mark.parametrize(
@@ -453,6 +458,7 @@ hater = pod("x", spec=required("podAntiAffinity", ZONE, "db"), on="a")
         pytest.param(db, hater, None, "affinity_wakes_more", id="a-pod-that-shuns-it-went"),
         pytest.param(db, web, db, "affinity_wakes_more", id="its-own-labels-changed"),
         pytest.param(web, hater, None, "", id="a-pod-that-shuns-others-went"),
+        pytest.param(db, invalid, None, "", id="a-pod-with-an-invalid-term-went"),
     ],
 )
 def test_hints_of_1_36_after_a_pod_changed(incoming: Pod, old: Pod | None, new: Pod | None, rule: str) -> None:
