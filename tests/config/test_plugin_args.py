@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.args import RawArgs
+from kschedd.config.args import ArgsContext, RawArgs
 from kschedd.config.loading.load import config_from_raw, default_config
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint
@@ -157,6 +157,40 @@ def test_system_means_the_two_built_in_constraints_and_list_those_given() -> Non
     assert PodTopologySpreadArgs((), "List").constraints == ()
 
 
+@pytest.mark.parametrize(
+    "optional",
+    [
+        {},
+        {
+            "minDomains": 5,
+            "nodeAffinityPolicy": "Ignore",
+            "nodeTaintsPolicy": "Honor",
+            "matchLabelKeys": ["pod-template-hash"],
+        },
+    ],
+)
+def test_a_default_constraint_has_the_given_fields_in_the_format_of_a_pod(optional: dict[str, Any]) -> None:
+    given = {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", **optional}
+    [made] = args_of("PodTopologySpread", {"defaultingType": "List", "defaultConstraints": [given]}).constraints
+    assert made.raw == {"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Ignore", **given}
+
+
+@pytest.mark.parametrize(
+    ("version", "constraints", "kind"),
+    [
+        pytest.param("v1", [], "System", id="v1"),
+        pytest.param("v1beta1", [], "System", id="v1beta1"),
+        pytest.param("v1beta1", [{}], "List", id="v1beta1-with-constraints"),
+        pytest.param("v1beta2", [{}], "System", id="v1beta2-with-constraints"),
+        pytest.param("v1alpha2", [], "List", id="v1alpha2"),
+        pytest.param("Policy", [], "List", id="policy"),
+    ],
+)
+def test_the_default_defaulting_type_of(version: str, constraints: list[Any], kind: str) -> None:
+    context = ArgsContext(version=version)
+    assert PodTopologySpreadArgs.defaults(context, {"defaultConstraints": constraints}).defaulting_type == kind
+
+
 def test_added_affinity_is_kept_as_written() -> None:
     affinity = {
         REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]},
@@ -276,6 +310,8 @@ EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]
         ("PodTopologySpread", constraints({}, {"maxSkew": 2}), "defaultConstraints[1]: the same topologyKey"),
         ("PodTopologySpread", constraints({"maxSkew": 0}), "defaultConstraints[0].maxSkew: out of range"),
         ("PodTopologySpread", constraints({"maxSkew": None}), "defaultConstraints[0].maxSkew: required"),
+        ("PodTopologySpread", constraints({"minDomains": 0}), "defaultConstraints[0].minDomains: out of range"),
+        ("PodTopologySpread", constraints({"topologyKey": None}), "defaultConstraints[0].topologyKey: required"),
         (
             "PodTopologySpread",
             constraints({"topologyKey": ""}),

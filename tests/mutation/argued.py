@@ -206,6 +206,12 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "if versions.at[LABELS] > self._stamp:",
             "'versions.at[LABELS] > self._stamp' becomes '(versions.at[LABELS] >= self._stamp)'",
         ): _SPEED,
+        ("self._stamp = versions.now", "'self._stamp = versions.now' becomes 'pass'"): _SPEED,
+        (
+            "if len(self._ready) >= self._cluster.table.most_counters:",
+            "'len(self._ready) >= self._cluster.table.most_counters' becomes "
+            "'(len(self._ready) > self._cluster.table.most_counters)'",
+        ): _BOUND,
         ("self._ready[key] = readies", "'self._ready[key] = readies' becomes 'pass'"): _SPEED,
         (
             "selector = self._selectors.of(pod) if self._defaults[HARD] else None",

@@ -428,6 +428,12 @@ not_in_c = {
         ),
         pytest.param(
             documented(),
+            spread(constraint(HOST, minDomains=4), constraint(minDomains=3)),
+            set(),
+            id="each-key-has-its-own-number-of-domains",
+        ),
+        pytest.param(
+            documented(),
             spread(constraint(minDomains=3)),
             set(),
             id="too-few-domains-make-the-least-zero",
