@@ -218,6 +218,15 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'self._selectors.of(pod) if self._defaults[HARD] else None' becomes '(self._selectors.of(pod))'",
         ): _SPEED,
     },
+    "plugins/volumes/volumebinding": {
+        (
+            'gates.get("VolumeAttributesClass", True),',
+            "'True' becomes 'False'",
+        ): "The gates of each version have this gate.",
+    },
+    "plugins/volumes/volumerestrictions": {
+        ("self._effects_of = np.zeros((0, 2), dtype=np.int64)", "', 2' becomes ''"): _UNUSED,
+    },
     "plugins/resources/noderesourcesbalancedallocation": {
         ("seen += counts", "'seen += counts' becomes 'seen -= counts'"): "Only zero differs from other numbers.",
         ("_as_in_1_18: bool = False", "'False' becomes 'True'"): _UNUSED,

@@ -67,6 +67,7 @@ TESTED_BY: Final = {
     "plugins/older/selectorspread": "plugins/test_older_plugins",
     "plugins/resources/noderesources_args": "config/test_plugin_args config/test_convert plugins/test_older_plugins",
     "plugins/resources/noderesources_older": "plugins/test_older_plugins plugins/test_noderesources_of_1_18",
+    "plugins/resources/noderesourcesbalancedallocation": "plugins/test_noderesources testing/test_rules",
     "plugins/resources/noderesourcesfit": "plugins/test_noderesources plugins/test_registered_events",
     "plugins/topology/interpodaffinity": "plugins/test_interpodaffinity plugins/test_registered_events",
     "plugins/topology/podtopologyspread": "plugins/test_podtopologyspread plugins/test_registered_events",

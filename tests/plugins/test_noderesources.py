@@ -1,6 +1,7 @@
 """Tests that NodeResourcesFit and NodeResourcesBalancedAllocation give the same results as the plain rules."""
 
 import math
+import statistics
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -355,6 +356,23 @@ def test_the_balance_of_a_node_is_100_less_half_of_the_difference(requests: dict
     assert scores.tolist() == [score, score]
 
 
+def test_the_balance_over_three_resources_is_100_less_their_standard_deviation() -> None:
+    cluster = SchedulerCache()
+    cluster.put(node("n", cpu="10", memory="10", storage="10"))
+    incoming = pod("p", {"cpu": "1", "memory": "5", "ephemeral-storage": "9"})
+    scores = balanced(RESOURCES[:3]).score_rows(CycleState(), incoming, cluster.table, cluster.table.order)
+    assert scores.tolist() == [math.floor(100 - 100 * statistics.pstdev([0.1, 0.5, 0.9]))]
+
+
+def test_a_balance_beyond_int64_is_the_lowest_int64() -> None:
+    cluster = SchedulerCache()
+    cluster.put(node("n", cpu="1", memory="1"))
+    cluster.put(pod("there", {"memory": "9223372036854775807"}, on="n"))
+    incoming = pod("p", {"cpu": "1", "memory": "10"})  # the sum of the memory overflows
+    scores = balanced(("cpu", "memory")).score_rows(CycleState(), incoming, cluster.table, cluster.table.order)
+    assert scores.tolist() == [-(2**63)]
+
+
 @pytest.mark.parametrize("provided", [False, True])
 def test_devices_are_counted_by_a_rule(provided: bool) -> None:
     handle = Handle(SchedulerCache(), rules=attrs.evolve(V1_34.default_rules, extended_resources=provided))
@@ -426,17 +444,18 @@ def test_stored_scores_are_valid_while_the_devices_of_their_resources_are() -> N
             (50 + 25 + 100) // 3,
             id="with-what-is-used-of-it",
         ),
+        pytest.param([{"cpu": "1", "widgets": "1"}], [], (25 + 0) // 2, id="other-resources-do-not-count"),
     ],
 )
 def test_a_placement_is_scored_by_its_utilization(group: list[Any], there: list[Any], score: int) -> None:
     cluster = SchedulerCache()
     for name in "ab":
-        cluster.put(node(name, cpu="2", memory="2Gi", gpu="1"))
+        cluster.put(node(name, cpu="2", memory="2Gi", gpu="1", widgets="1"))
     cluster.put(node("without-resources"))
     cluster.put(pod("not-counted", {"cpu": "1", "memory": "1Gi", GPU: "1"}, on="without-resources"))
     for number, requests in enumerate(there):
         cluster.put(pod(f"there{number}", requests, on="b"))
-    weights = tuple(ResourceWeight(name) for name in ("cpu", "memory", GPU, "example.com/nowhere"))
+    weights = tuple(ResourceWeight(name) for name in ("cpu", "memory", GPU, "example.com/nowhere", "widgets"))
     plugin = fit(scoring_strategy=ScoringStrategy("LeastAllocated", weights, ()))
     pods = [pod(f"g{number}", {"memory": "0", **requests}) for number, requests in enumerate(group)]
     placed = PlacedPods(Placement("all", cluster.table.order), pods)

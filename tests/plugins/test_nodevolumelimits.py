@@ -344,6 +344,13 @@ def test_which_nodes_need_not_be_asked_about() -> None:
     assert known.ask(known.cluster.table) == [True, True, True]
 
 
+def test_of_another_table_no_node_is_known_to_pass() -> None:
+    known = Known()
+    known.cluster.load([on_node(number, 2) for number in range(3)])
+    assert known.ask(known.cluster.table) == [True, True, True]
+    assert known.ask(known.cluster.table.fork()) == [False, False, False]
+
+
 def test_where_no_node_has_limits_none_need_be_asked_about() -> None:
     known = Known()
     disk = bound("disk", source={"awsElasticBlockStore": {"volumeID": "vol-1"}})

@@ -97,6 +97,11 @@ def test_disks(ours: dict[str, Any], theirs: dict[str, Any], conflicts: bool) ->
     assert judge(cluster, pod("new", ours)) == (DISK if conflicts else None)
 
 
+def test_one_common_disk_of_several_is_a_conflict() -> None:
+    cluster = cluster_of(pod("there", pd("a"), pd("b"), node="n"))
+    assert judge(cluster, pod("new", pd("b"), pd("c"))) == DISK
+
+
 def test_only_disks_can_conflict() -> None:
     of = pod("a", uses("data"), pd("d"), {"emptyDir": {}}, rbd("ab", "i"))
     assert [volume["name"] for volume in disks(of)] == ["v1", "v3"]

@@ -26,8 +26,8 @@ def pod(claim: str = "data") -> Pod:
     return made
 
 
-def claim(**spec: Any) -> Object:
-    meta = {"name": "data", "namespace": "default"}
+def claim(name: str = "data", namespace: str = "default", **spec: Any) -> Object:
+    meta = {"name": name, "namespace": namespace}
     return Object.from_raw({"kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec})
 
 
@@ -71,6 +71,10 @@ def test_nothing_to_look_at_is_skipped() -> None:
     assert judge(claim(storageClassName="c"), storage_class("WaitForFirstConsumer")) is SKIP
 
 
+def test_pods_on_a_node_do_not_affect_its_verdict() -> None:
+    assert not VolumeZone.from_args(None, Handle(SchedulerCache())).affected_by(pod().pod_spec)
+
+
 @pytest.mark.parametrize(
     ("objects", "why"),
     [
@@ -95,6 +99,8 @@ def test_rejected_before_any_node(objects: list[Object], why: str) -> None:
         (EventResource.PERSISTENT_VOLUME, volume({ZONE: "a"}), volume({ZONE: "b"}), QUEUE),
         (EventResource.PERSISTENT_VOLUME, volume({ZONE: "a"}), volume({ZONE: "a", "x": "y"}), QUEUE_SKIP),
         (EventResource.PERSISTENT_VOLUME_CLAIM, None, claim(), QUEUE),
+        (EventResource.PERSISTENT_VOLUME_CLAIM, None, claim("other"), QUEUE_SKIP),
+        (EventResource.PERSISTENT_VOLUME_CLAIM, None, claim(namespace="other"), QUEUE_SKIP),
     ],
 )
 def test_hints(resource: EventResource, old: Object | None, new: Object, answer: object) -> None:

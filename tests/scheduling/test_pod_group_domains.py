@@ -145,6 +145,12 @@ def test_further_pods_go_to_the_domain_of_the_placed_ones() -> None:
     assert set(cluster.nodes().values()) == {"a1", ""}
 
 
+def test_a_fuller_domain_is_not_preferred_to_the_domain_of_the_placed_pods() -> None:
+    cluster = Cluster(node("a1", "a", 2), node("b1", "b", 8), controlled=False)
+    cluster.add(group(1, **IN_ZONE), pod("p", nodeName="b1"), pod("q", nodeName="b1"), pod("r"))
+    assert cluster.nodes()["r"] == "b1"
+
+
 def test_a_group_that_fits_nowhere_reports_its_first_domain() -> None:
     cluster = Cluster(node("a1", "a", 1), node("b1", "b", 1))
     cluster.add(group(2, **IN_ZONE), pod("p"), pod("q"))

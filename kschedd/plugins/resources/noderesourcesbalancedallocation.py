@@ -128,7 +128,7 @@ def _deviation(columns: list[tuple[int, Ints, Ints]], rows: int) -> Floats:
     last = np.zeros(rows)
     seen = np.zeros(rows, dtype=np.int64)
     for fraction, counts in zip(fractions, present, strict=True):
-        squares = np.where(counts, squares + (fraction - mean) * (fraction - mean), squares)
+        squares = np.where(counts, squares + np.square(fraction - mean), squares)
         first = np.where(counts & (seen == 0), fraction, first)
         last = np.where(counts, fraction, last)
         seen += counts

@@ -45,7 +45,7 @@ class TopologyPlacementGenerator:
             domains, first = np.unique(ids, return_index=True)
             there = domains[first.argsort()].tolist()  # in visiting order
         else:
-            there = [column.numbers.get(required, -1)]
+            there = [column.numbers[required]]  # its node has the label
         return [Placement(column.values[domain], table.order[ids == domain]) for domain in there if domain >= 0]
 
     def _domain(self, group: Object, key: str, table: NodeTable) -> str | Status | None:
