@@ -201,6 +201,12 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
     "plugins/topology/interpodaffinity_state": {
         ("self.changed = True", "'self.changed = True' becomes 'pass'"): _SPEED
     },
+    "plugins/topology/podtopologyspread_default_selector": {
+        (
+            "if len(self._known) >= _REMEMBERED:",
+            "'len(self._known) >= _REMEMBERED' becomes '(len(self._known) > _REMEMBERED)'",
+        ): _BOUND,
+    },
     "plugins/topology/podtopologyspread_constraints": {
         (
             "if versions.at[LABELS] > self._stamp:",

@@ -71,7 +71,7 @@ TESTED_BY: Final = {
     "plugins/resources/noderesourcesfit": "plugins/test_noderesources plugins/test_registered_events",
     "plugins/topology/interpodaffinity": "plugins/test_interpodaffinity plugins/test_registered_events",
     "plugins/topology/podtopologyspread": "plugins/test_podtopologyspread plugins/test_registered_events",
-    "plugins/topology/podtopologyspread_args": "plugins/test_podtopologyspread config/test_plugin_args",
+    "plugins/topology/podtopologyspread_args": "config/test_plugin_args plugins/test_podtopologyspread",
     "plugins/topology/topologyplacementgenerator": "scheduling/test_pod_group_domains",
     "plugins/volumes/nodevolumelimits": "plugins/test_nodevolumelimits plugins/test_registered_events",
     "plugins/volumes/volumebinding": (

@@ -656,6 +656,18 @@ def test_default_selector(there: list[Object], incoming: Pod, expected: str) -> 
     assert str(defaults.of(incoming)) == expected
 
 
+def test_equal_pods_of_different_controllers_have_different_default_selectors() -> None:
+    cluster = SchedulerCache()
+    cluster.load(
+        [controller("Service", "v1", {"app": "web"}), controller("ReplicationController", "v1", {"tier": "a"})]
+    )
+    defaults, of_controller = DefaultSelectors(cluster), owned("ReplicationController", "v1")
+    alone = pod("p", labels=of_controller.labels)
+    assert alone.signature is of_controller.signature
+    for _ in range(2):
+        assert [str(defaults.of(each)) for each in (of_controller, alone)] == ["app=web,tier=a", "app=web"]
+
+
 Hinted = Callable[[Pod, Any, Any], QueueingHint]
 
 
