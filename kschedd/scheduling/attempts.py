@@ -250,12 +250,12 @@ class Attempts:
         for result, outcome, plan in zip(run.results, run.outcomes, plans, strict=True):
             entry = self._popped.take_head()
             self._machine.batches.cycle += 1
-            if plan is None or not isinstance(outcome, AssumedPod):
-                self._pending.begin(entry.uid)
+            if plan is None:
                 self.seen = self._observer.count
                 outcome = outcome or self._machine.completion.complete(entry, result, now)
                 self._completed(entry, result, outcome, now, took_s)
                 continue
+            assert isinstance(outcome, AssumedPod), "it has a plan"
             self.records.note(entry, result, now, took_s, None, self._observer.version)
             self.bindings.begin_of_run(outcome, plan, began_s, now, took_s)
         if self._machine.metrics is not None:

@@ -16,6 +16,14 @@ _LABEL: Final = "The numbers only distinguish cases."
 _UNUSED: Final = "Every caller passes the value, or sets it before it is read."
 
 ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
+    "scheduling/attempts": {
+        ("self.seen = 0", "'0' becomes '1'"): _UNUSED,
+        (
+            "if not isinstance(result, ScheduleResult) or not self._machine.cluster.is_assumed(entry.pod):",
+            "'not isinstance(result, ScheduleResult) or not self._machine.cluster.is_assumed(entry.pod)' becomes "
+            "'(not self._machine.cluster.is_assumed(entry.pod))'",
+        ): "The pod of a failed attempt is not assumed.",
+    },
     "queue/keyed_heap": {("self._next = 0", "'0' becomes '1'"): "The numbers only order items."},
     "queue/in_flight": {
         ("_BATCH = 256", "'256' becomes '257'"): _SPEED,

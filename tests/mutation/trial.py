@@ -117,7 +117,7 @@ TESTED_BY: Final = {
     "scheduling/attempt_records": "scheduling/test_driver scheduling/test_metrics",
     "scheduling/attempts": (
         "scheduling/test_driver scheduling/test_metrics scheduling/test_forked_bindings "
-        "scheduling/test_stepping scheduling/test_runs"
+        "scheduling/test_pod_group_stepping scheduling/test_stepping simulation/test_fork scheduling/test_runs"
     ),
     "scheduling/binding/cycle": (
         "scheduling/test_driver scheduling/test_forked_bindings scheduling/test_preempted_in_memory"

@@ -241,6 +241,16 @@ def test_a_nomination_of_a_pod_that_went_meanwhile_does_not_count() -> None:
     assert not run.driver.nominator
 
 
+def test_a_nomination_written_during_an_attempt_does_not_count_in_it() -> None:
+    run = Driven()
+    run.see(node(), pod("p", cpu="9"))
+    entry = run.entry("p")
+    attempt = run.driver.step(BeginAttempt(entry))
+    run.see(pod("p", cpu="9", nominated="n", resourceVersion="2"))
+    assert not run.driver.nominator
+    assert isinstance(run.driver.step(CompleteAttempt(entry, drive(attempt)), NOW), FailedAttempt)
+
+
 def test_as_many_pods_are_wanted_while_some_are_nominated_and_none_when_no_attempt_is_allowed() -> None:
     run = Driven()
     assert run.driver.popped.wanted == MOST_POPPED
