@@ -6,8 +6,6 @@ are stored without processing, because most pods find a node and their rejection
 Shapes: places are ascending indices into `rows`.
 """
 
-from typing import Self
-
 import attrs
 import numpy as np
 from numpy import count_nonzero  # several times faster than `all` and `any` of a boolean array
@@ -27,10 +25,6 @@ class FilterPass:
     places: Ints | None = None
     _codes: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (index of filter, its places, its codes)
     _passing: Rows | None = attrs.field(default=None, init=False)  # None until requested
-
-    def copy(self) -> Self:
-        """Return a copy of the current state, independent of the original."""
-        return attrs.evolve(self, codes=list(self._codes))
 
     @property
     def passing(self) -> Rows:

@@ -142,7 +142,7 @@ class Breakpoint:
         """Count the hit, and return whether to stop here."""
         if not self._matches(at):
             return False
-        place = (at.cycle, at.point if self.spec.point else "", self.spec.plugin and (at.point, at.plugin), at.outcome)
+        place = (at.cycle, self.spec.plugin and at.point, at.outcome)
         if not at.outcome and place == self._last:
             return False
         if self._condition is not None and not self._holds(self._condition, at, now_s):

@@ -160,7 +160,7 @@ class Stepper:
         if self.verdicts is not None or self._search is None or self.state is None:
             return self.verdicts
         done, explicit_status, filters = self._search
-        failed, codes = done.copy().columns()
+        failed, codes = done.columns()
         return Verdicts(self.table, filters, self.state, self.pod, done.rows, failed, codes, dict(explicit_status))
 
     def nodes_left(self) -> Rows | None:

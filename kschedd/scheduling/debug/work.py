@@ -23,12 +23,11 @@ def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = la
 
     `answer` runs a shard; pass another function to observe the calls and answers.
     """
-    answers: list[Answers] | None = None
     try:
+        shards = next(work)
         while True:
-            shards = next(work) if answers is None else work.send(answers)
             assert not isinstance(shards, StopPoint), f"there is no stop point here, at {shards.point} {shards.plugin}"
-            answers = answered(work, shards, answer)
+            shards = work.send(answered(work, shards, answer))
     except StopIteration as end:
         value: T = end.value
         return value
