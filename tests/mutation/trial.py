@@ -130,7 +130,7 @@ TESTED_BY: Final = {
     "scheduling/binding/waiting": "scheduling/test_waiting",
     "scheduling/binding_cycles": (
         "scheduling/test_driver scheduling/test_deleted_while_bound scheduling/test_forked_bindings "
-        "scheduling/test_preempted_in_memory scheduling/test_runs"
+        "scheduling/test_preempted_in_memory scheduling/test_stepping scheduling/test_runs"
     ),
     "scheduling/completion": (
         "scheduling/test_completion scheduling/test_driver scheduling/test_metrics scheduling/test_runs"

@@ -25,6 +25,7 @@ from kschedd.scheduling.inputs import (
     PluginCalled,
     PodsNominated,
     PodsPopped,
+    Resume,
     ResumeDecided,
     ResumeReady,
     ResumeStopped,
@@ -583,7 +584,9 @@ def planned() -> Driven:
 
 def test_a_plan_that_is_ready_lets_the_binding_go_on() -> None:
     run = planned()
+    [cycle] = run.driver.bindings.cycles.values()
     assert list(run.driver.bindings.deadlines()) == [NOW + 10.0]
+    assert not run.driver.step(Resume(cycle), NOW + 1), "it waits on"
     run.see(answer("yes"))
     run.driver.take_effects()
     run.driver.step(ResumeReady(), NOW + 2)
