@@ -19,7 +19,7 @@ class Clonable(Protocol):
 class CycleState:
     data: dict[str, Any] = attrs.field(factory=dict)
     skip_filter: set[str] = attrs.field(factory=set)  # plugins that returned Skip from PreFilter
-    already_filtered_by: str = ""  # plugin whose PreFilterResult contains only nodes that pass its own filter
+    already_filtered_by: str = ""  # in-tree plugin whose PreFilterResult contains only nodes that pass its own filter
     skip_score: set[str] = attrs.field(factory=set)  # plugins that returned Skip from PreScore
     resizes: bool = False  # True if the pod already runs on its node, and its resize there is deferred
     scores_without_pods: bool = False  # True if an extender returned Node objects, which are scored without their pods

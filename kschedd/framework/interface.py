@@ -65,7 +65,8 @@ class MadeFromArgs(Plugin, Protocol):
 class PreFilterResult:
     """The nodes to which PreFilter restricts the search; these nodes need not exist.
 
-    With `already_filtered`, the plugin's own filter is skipped, because it passes all of these nodes.
+    `already_filtered` means that the plugin's own filter passes all of these nodes. The filter of an in-tree plugin is
+    then skipped.
     """
 
     node_names: frozenset[str]

@@ -117,14 +117,22 @@ def test_all_but_some_plugins_run() -> None:
     assert found.narrowed.node_names == {"a"}
 
 
-def test_a_result_that_needs_no_filter_names_the_plugin() -> None:
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [
+        pytest.param({}, "NodeAffinity", id="of-an-in-tree-plugin"),
+        pytest.param({"nodeSelector": {"disk": "ssd"}}, "", id="one-that-needs-it"),
+    ],
+)
+def test_a_result_that_needs_no_filter_names_the_in_tree_plugin(spec: dict[str, Any], names: str) -> None:
+    exact = PreFilterResult(frozenset(("a", "b")), True)
+    made = machine(plugin("Own", pre_filter=lambda state, pod, cluster: exact))
+    named = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": named}}
     state = CycleState()
-    exact = PreFilterResult(frozenset(("a",)), True)
-    pre_filtering(plugin("Own", pre_filter=lambda state, pod, cluster: exact)).at_once(state, pod())
-    assert state.already_filtered_by == "Own"
-    state = CycleState()
-    pre_filtering(plugin("Own", pre_filter=narrowing("a"))).at_once(state, pod())
-    assert state.already_filtered_by == ""
+    found = made.schedulers["default-scheduler"].pre_filters.at_once(state, pod(affinity=affinity, **spec))
+    assert found.narrowed_by == {"NodeAffinity", "Own"}
+    assert state.already_filtered_by == names
 
 
 def test_a_pod_rejected_by_pre_filter_has_this_status_on_all_nodes() -> None:

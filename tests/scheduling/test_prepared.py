@@ -3,7 +3,7 @@
 `test_evaluation` compares outcomes in random clusters; here each such change is made alone.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
@@ -11,6 +11,8 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.framework.interface import PreFilterResult
+from kschedd.framework.status import Status, unschedulable
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.prepared import PreparedAttempt
 from tests.scheduling.test_evaluation import SOFT_TAINT, KeepsOff, Trial, node, pod
@@ -68,6 +70,18 @@ class Repeats:
 class _Counted:
     of: Any
     learn: Any
+
+
+class Narrows:
+    """A plugin that leaves eight nodes, all of which pass its filter."""
+
+    name: ClassVar = "Narrows"
+
+    def pre_filter(self, state: Any, pod: Pod, cluster: Any) -> PreFilterResult:
+        return PreFilterResult(frozenset(f"n{number}" for number in range(8)), already_filtered=True)
+
+    def filter(self, state: Any, pod: Pod, node: Any) -> Status | None:
+        return None if int(node.name[1:]) < 8 else unschedulable("node(s) had a high number")
 
 
 def test_attempts_for_pods_of_one_template_repeat_the_second() -> None:
@@ -144,6 +158,13 @@ def test_a_pod_whose_node_is_full_or_not_there_is_told_so() -> None:
     repeats.trial.cluster.put_node(node(5, 0, "a", [], False))
     for name in ("n5", "nowhere"):
         assert isinstance(repeats.trial.attempt(pod("d", 2, "", name)), FitError)
+
+
+def test_pods_that_name_their_nodes_are_told_apart_if_a_plugin_leaves_some_of_them() -> None:
+    repeats = Repeats(Trial(Narrows))
+    results = [repeats.trial.attempt(pod("d", 2, "", f"n{number}")) for number in (1, 2, 3, 8, 9)]
+    assert [isinstance(result, ScheduleResult) for result in results] == [True, True, True, False, False]
+    assert repeats.count == 0
 
 
 def test_where_no_node_is_left_a_prepared_attempt_says_why() -> None:

@@ -99,7 +99,7 @@ class PreFiltering:
                 continue
             if isinstance(answer, PreFilterResult):
                 narrowed_by.add(plugin.name)
-                if answer.already_filtered:
+                if answer.already_filtered and plugin.name in self._profile.in_tree:
                     state.already_filtered_by = plugin.name
                 narrowed = answer if narrowed is None else PreFilterResult(narrowed.node_names & answer.node_names)
                 if stepper is not None:
