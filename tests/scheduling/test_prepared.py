@@ -6,13 +6,15 @@
 from typing import Any, ClassVar
 
 import attrs
+import numpy as np
 import pytest
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.framework.fast_path import PRE_POINTS
 from kschedd.framework.interface import PreFilterResult
-from kschedd.framework.status import Status, unschedulable
+from kschedd.framework.status import SKIP, Status, unschedulable
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.prepared import PreparedAttempt
 from tests.scheduling.test_evaluation import SOFT_TAINT, KeepsOff, Trial, node, pod
@@ -72,6 +74,31 @@ class _Counted:
     learn: Any
 
 
+class OfNoted:
+    """A plugin for pods with annotations, which are no part of the signature: they go to odd nodes, best to n7."""
+
+    name: ClassVar = "OfNoted"
+
+    def repeats_while_unchanged(self, pod: Pod, cluster: Any) -> tuple[str, ...]:
+        """Promise what only in-tree plugins can promise."""
+        return PRE_POINTS
+
+    def pre_filter(self, state: Any, pod: Pod, cluster: Any) -> Status | None:
+        return None if pod.annotations else SKIP
+
+    def filter_rows(self, state: Any, pod: Pod, table: Any, rows: Any) -> Any:
+        return np.array([1 - int(table.names[row][1:]) % 2 for row in rows], dtype=np.int64)
+
+    def code_status(self, state: Any, pod: Pod, code: int) -> Status:
+        return unschedulable("node(s) had an even number")
+
+    def pre_score(self, state: Any, pod: Pod, cluster: Any, rows: Any) -> Status | None:
+        return None if pod.annotations else SKIP
+
+    def score_rows(self, state: Any, pod: Pod, table: Any, rows: Any) -> Any:
+        return np.array([100 * (table.names[row] == "n7") for row in rows], dtype=np.int64)
+
+
 class Narrows:
     """A plugin that leaves eight nodes, all of which pass its filter."""
 
@@ -82,6 +109,40 @@ class Narrows:
 
     def filter(self, state: Any, pod: Pod, node: Any) -> Status | None:
         return None if int(node.name[1:]) < 8 else unschedulable("node(s) had a high number")
+
+
+class PreFilters:
+    name: ClassVar = "PreFilters"
+
+    def pre_filter(self, state: Any, pod: Pod, cluster: Any) -> Status | None:
+        return None
+
+
+class PreScores:
+    """A plugin with PreScore, but without a score that the scheduler must compute anew."""
+
+    name: ClassVar = "PreScores"
+    depends_on: ClassVar = frozenset({"node"})
+
+    def pre_score(self, state: Any, pod: Pod, cluster: Any, rows: Any) -> Status | None:
+        return None
+
+    def score_rows(self, state: Any, pod: Pod, table: Any, rows: Any) -> Any:
+        return np.zeros(len(rows), dtype=np.int64)
+
+
+class ScoresOneByOne:
+    name: ClassVar = "ScoresOneByOne"
+
+    def score(self, state: Any, pod: Pod, node: Any) -> int:
+        return 0
+
+
+class FiltersOneByOne:
+    name: ClassVar = "FiltersOneByOne"
+
+    def filter(self, state: Any, pod: Pod, node: Any) -> Status | None:
+        return None
 
 
 def test_attempts_for_pods_of_one_template_repeat_the_second() -> None:
@@ -144,6 +205,26 @@ def test_a_nominated_pod_is_attempted_as_a_whole() -> None:
     assert repeats.attempts(nominated, 1) == 0
 
 
+def test_attempts_with_a_cached_score_that_is_normalized_are_prepared_as_well() -> None:
+    repeats = Repeats()
+    repeats.trial.cluster.put_node(node(3, 4, "b", [SOFT_TAINT], False))
+    assert repeats.attempts(pod("p", 0)) == 6
+
+
+def test_a_pod_that_has_a_node_is_attempted_as_a_whole() -> None:
+    repeats = Repeats()
+    assert repeats.attempts(pod("p", 0), 2) == 2
+    assert repeats.attempts(pod("q", 0, on="n4"), 1) == 0
+
+
+def test_no_attempt_is_prepared_where_amounts_may_overflow() -> None:
+    repeats = Repeats()
+    huge = node(11, 4, "b", [], False).raw
+    huge = {**huge, "status": {"allocatable": {**huge["status"]["allocatable"], "memory": str(1 << 60)}}}
+    repeats.trial.cluster.put_node(Node.from_raw(huge))
+    assert repeats.attempts(pod("p", 0)) == 0
+
+
 def test_pods_that_name_their_nodes_repeat_one_pattern() -> None:
     repeats = Repeats()
     for number in range(2):
@@ -160,6 +241,21 @@ def test_a_pod_whose_node_is_full_or_not_there_is_told_so() -> None:
         assert isinstance(repeats.trial.attempt(pod("d", 2, "", name)), FitError)
 
 
+def test_a_pod_whose_node_is_full_by_now_is_told_so_by_a_prepared_attempt() -> None:
+    repeats = Repeats()
+    for _ in range(4):
+        repeats.attempts(pod("d", 2, "", "n5"), 1)
+    before = repeats.count
+    assert isinstance(repeats.trial.attempt(pod("last", 2, "", "n5")), FitError)
+    assert repeats.count == before + 2
+
+
+def test_pods_that_name_their_nodes_and_select_others_are_attempted_as_a_whole() -> None:
+    repeats = Repeats()
+    assert [repeats.attempts(pod("d", 1, "", f"n{number}"), 1) for number in (1, 3, 5)] == [0, 0, 0]
+    assert isinstance(repeats.trial.attempt(pod("e", 1, "", "n2")), FitError)
+
+
 def test_pods_that_name_their_nodes_are_told_apart_if_a_plugin_leaves_some_of_them() -> None:
     repeats = Repeats(Trial(Narrows))
     results = [repeats.trial.attempt(pod("d", 2, "", f"n{number}")) for number in (1, 2, 3, 8, 9)]
@@ -173,3 +269,37 @@ def test_where_no_node_is_left_a_prepared_attempt_says_why() -> None:
     before = repeats.count
     assert isinstance(repeats.trial.attempt(pod("last", 0)), FitError)
     assert repeats.count == before + 2
+
+
+def test_a_plugin_that_skips_some_pods_of_a_template_is_called_for_the_others() -> None:
+    repeats = Repeats(Trial(OfNoted))
+    plain, noted = pod("p", 0), like(pod("p", 0), annotations={"note": "x"})
+    for incoming in (plain, plain, noted, plain, noted):
+        repeats.attempts(incoming, 1)
+        preparations = repeats.trial.with_cache.preparations
+        assert preparations is not None
+        assert preparations.of(incoming) is not None
+    assert repeats.count == 0
+
+
+@pytest.mark.parametrize(
+    ("plugin", "alone", "immediate"),
+    [
+        pytest.param(KeepsOff, True, True, id="reads-one-row"),
+        pytest.param(OfNoted, False, True, id="columns-in-each-attempt"),
+        pytest.param(PreFilters, False, True, id="pre-filter"),
+        pytest.param(PreScores, False, True, id="pre-score"),
+        pytest.param(ScoresOneByOne, False, False, id="scores-nodes-one-by-one"),
+        pytest.param(FiltersOneByOne, False, False, id="filters-nodes-one-by-one"),
+    ],
+)
+def test_the_plugins_that_are_left_determine_whether_attempts_can_be_in_a_run(
+    plugin: type[Any], alone: bool, immediate: bool
+) -> None:
+    repeats = Repeats(Trial(plugin))
+    repeats.attempts(pod("p", 0), 1)
+    preparations = repeats.trial.with_cache.preparations
+    assert preparations is not None
+    prepared = preparations.of(pod("p", 0))
+    assert prepared is not None
+    assert (prepared.alone, prepared.immediate) == (alone, immediate)

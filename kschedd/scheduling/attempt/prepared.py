@@ -41,9 +41,9 @@ _MOST: Final = 4096
 class PreparedAttempt:
     """The part of an attempt that is the same for all pods of a class. `state` is copied for each attempt (`begin`).
 
-    named: `named`: PreFilter narrows the search to the node that the pod's affinity names. `alone`: every plugin reads
-    only the evaluated row, so attempts that visit different rows do not affect each other. `immediate`: no plugin call
-    can make the attempt wait.
+    `named`: PreFilter narrows the search to the node that the pod's affinity names. `alone`: every plugin reads
+    only the evaluated row, so attempts that visit different rows do not affect each other. `immediate`: no plugin
+    evaluates nodes one by one, so the attempt yields no work.
     """
 
     stamp: int
@@ -110,12 +110,7 @@ class Preparations:
         pre_scores = tuple(plugin for plugin in profile.at(PRE_SCORE) if "pre_score" not in repeats[plugin.name])
         narrowed_by = pre_filtered.narrowed_by - {plugin.name for plugin in pre_filters}
         named = bool(narrowed_by)
-        if named and (
-            pre_filters
-            or pre_filtered.narrowed is None
-            or not state.already_filtered_by
-            or pre_filtered.narrowed.node_names != {signature.spec.required_node}
-        ):
+        if named and (pre_filters or not state.already_filtered_by):
             return
         if len(self._by_class) >= _MOST:
             self._by_class.clear()
@@ -129,16 +124,12 @@ class Preparations:
         pre_scores: Sequence[PreScorePlugin],
         named: bool,
     ) -> PreparedAttempt:
-        profile, calls = self._profile, self._profile.plugin_metrics.calls
-        state = state.clone()
+        calls, state = self._profile.plugin_metrics.calls, state.clone()
         state.skip_filter -= {plugin.name for plugin in pre_filters}
         state.skip_score -= {plugin.name for plugin in pre_scores}
-        if not named:
-            state.already_filtered_by = ""
         constant, scores = (0, []) if named else self._ranking.not_cached(state, pod)  # one node needs no score
         others = self._filters.called(state, pod)
-        called = [*pre_filters, *pre_scores]
-        local = all(score.style is EvaluationStyle.CACHED for score in scores)
+        styles = {filter_.style for filter_ in others} | {score.style for score in scores}
         return PreparedAttempt(
             self._cluster.versions.parts_at,
             pod.owner,
@@ -149,13 +140,11 @@ class Preparations:
             tuple(scores),
             named,
             tuple(others),
-            not called and not others and local,
-            all(plugin.name in profile.in_tree for plugin in called)
-            and all(one.in_tree and one.style is not EvaluationStyle.PER_NODE for one in others)
-            and all(one.in_tree and one.style is not EvaluationStyle.PER_NODE for one in scores),
+            not pre_filters and not pre_scores and styles <= {EvaluationStyle.CACHED},
+            EvaluationStyle.PER_NODE not in styles,
         )
 
     def _repeats(self, plugin: Plugin, pod: Pod) -> Collection[str]:
-        if plugin.name not in self._profile.in_tree or not hasattr(plugin, "repeats_while_unchanged"):
+        if not hasattr(plugin, "repeats_while_unchanged"):  # a GuardedPlugin never has it
             return ()
         return cast(RepeatsWhileUnchanged, plugin).repeats_while_unchanged(pod, self._cluster)
