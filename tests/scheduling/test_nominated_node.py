@@ -10,8 +10,13 @@ from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_34
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.debugger import Debugger
+from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.nominations.counted import NominatedPods
+from kschedd.scheduling.nominations.nominator import Nominator
 from tests.devices.made import claim_raw, class_raw, device, exact, slice_of
 
 
@@ -84,6 +89,39 @@ def test_an_attempt_that_ends_in_an_error_names_who_rejected_the_nominated_node(
     assert isinstance(failed, FitError)
     assert "is not supported in csi migration" in failed.message
     assert failed.diagnosis.unschedulable_plugins == {"TaintToleration"}
+
+
+def test_a_stopped_attempt_is_not_affected_by_nominations_that_change_meanwhile() -> None:
+    """Stop the attempt of a pod that could preempt if no other pod were nominated to the node."""
+    made = machine(node("n1"), pod("victim", "4", nodeName="n1"))
+    nominator = Nominator()
+    nominated, wanted, other = (
+        pod("q", "4", nominated="n1", priority=10),
+        pod("p", "4", priority=5),
+        pod("r", "1", priority=5),
+    )
+    nominator.add(nominated)
+    debugger = Debugger(dict)
+    debugger.next()
+    debugger.began(wanted)
+    stepper = Stepper(debugger, wanted, 1, made.cluster.table, 1)
+    work = made.schedulers["default-scheduler"].attempt(wanted, nominator.nominated, stepper=stepper)
+    points, answers = [], None
+    while True:
+        try:
+            request = work.send(answers)
+        except StopIteration as end:
+            result = end.value
+            break
+        assert isinstance(request, StopPoint)
+        points.append(request.point)
+        if points.count("postFilter") == 1:
+            nominator.remove(nominated)
+            assert not NominatedPods(made.cluster.table, other, nominator.nominated).everywhere  # as `explain` does
+        debugger.next()
+        answers = []
+    assert isinstance(result, FitError)
+    assert not result.nominated_node
 
 
 def claims() -> list[Object]:

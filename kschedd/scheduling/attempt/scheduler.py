@@ -429,9 +429,8 @@ class Scheduler:
                 nominee = yield from self._nominee_left(pod, nominee)
             if len(nominee.rows) and not every_node:
                 return nominee
-            if not len(nominee.rows) and nominee.error is None:
-                # The message names plugins that rejected the nominated node, even if other nodes pass these plugins.
-                diagnosis.add_verdicts(nominee.verdicts)
+            # The message names plugins that rejected the nominated node, even if other nodes pass these plugins.
+            diagnosis.add_verdicts(nominee.verdicts)
         among, nodes = None, known.size
         if narrowed is not None:
             rows = sorted(table.row_of[name] for name in narrowed.node_names if name in table.row_of)
