@@ -71,7 +71,7 @@ class Runs:
         return nodes // max(1, min(nodes, self.search.expected(nodes_wanted(self.profile, nodes))))
 
     def _prepared(self, pod: Pod) -> PreparedAttempt | None:
-        """Return the prepared attempt for a pod, or None if the attempt may have to wait."""
+        """Return the prepared attempt for a pod, or None if the attempt may yield work."""
         prepared = self.preparations.of(pod)
         return None if prepared is None or not prepared.immediate else prepared
 
@@ -103,14 +103,13 @@ class Runs:
         The run that begins with the first pod must be `alone`.
         """
         prepared = self._prepared(pods[0])
-        if prepared is None or not prepared.alone:
-            return []
+        assert prepared is not None, "the run is alone"
         if prepared.named:
             return self._named(pods, prepared)
         turns = self._turns(pods)
         nodes = len(self.cluster.table.order)
         wanted, start = nodes_wanted(self.profile, nodes), self.start.index % nodes
-        if wanted < 2 or len(turns) < 2:
+        if len(turns) < 2:
             return []
         times = self.profile.times
         began = times.start()
@@ -194,7 +193,7 @@ class Runs:
                 break
             rows[row] = None
         known = self.evaluations.of(first, state)
-        if not rows or known.shared:
+        if known.shared:
             return []
         visited = np.fromiter(rows, np.int64, len(rows))
         at = known.place[visited]
