@@ -43,13 +43,15 @@ class NominatedVerdicts:
     explicit_status: dict[int, Status]
 
 
-NONE_REJECTED: Final = NominatedVerdicts(
-    np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.int64), {}
-)
+_NO_PLACES: Final[Ints] = np.zeros(0, dtype=np.int64)
+NONE_REJECTED: Final = NominatedVerdicts(_NO_PLACES, _NO_PLACES.astype(np.int16), _NO_PLACES, {})
 
 
 class _Verdicts:
-    """Cached verdicts on rows with their nominated pods added, for one signature."""
+    """Cached verdicts on rows with their nominated pods added, for one signature.
+
+    No verdict is EXPLICIT, because per-node filters are not called for a signature with cached verdicts.
+    """
 
     def __init__(self, table: NodeTable) -> None:
         size = table.capacity
@@ -58,7 +60,6 @@ class _Verdicts:
         self.judged_at: Ints = np.full(size, _NEVER, dtype=np.int64)
         self.failed: Places = np.zeros(size, dtype=np.int16)
         self.codes: Ints = np.zeros(size, dtype=np.int64)
-        self.explicit_status: dict[int, Status] = {}
 
     def invalidate(self, table: NodeTable, counted: NominatedByRow) -> None:
         """Invalidate rows whose node or nominated pods changed."""
@@ -92,15 +93,13 @@ class NominatedPodFilter:
         if not len(places):
             return NONE_REJECTED
         subset = rows[places]
-        explicit_status: dict[int, Status]
+        explicit_status: dict[int, Status] = {}
         if cached is not None and self.filters.row_by_row(state, pod):
             columns = self._judged(cached, state, pod, subset, counted)
-            failed, codes, explicit_status = columns.failed[subset], columns.codes[subset], columns.explicit_status
+            failed, codes = columns.failed[subset], columns.codes[subset]
         else:
             failed, codes, explicit_status = self._judge_with_nominated(state, pod, subset, counted)
         rejected = (failed != PASSED).nonzero()[0]
-        if explicit_status:
-            explicit_status = {row: explicit_status[row] for row in subset[rejected].tolist() if row in explicit_status}
         return NominatedVerdicts(places[rejected], failed[rejected], codes[rejected], explicit_status)
 
     def _judged(
@@ -114,14 +113,8 @@ class NominatedPodFilter:
         columns.invalidate(table, counted)
         stale = rows[columns.judged_at[rows] < table.versions.row_pods_at[rows]]
         if len(stale):
-            columns.failed[stale], columns.codes[stale], explicit_status = self._judge_with_nominated(
-                state, pod, stale, counted
-            )
+            columns.failed[stale], columns.codes[stale], _ = self._judge_with_nominated(state, pod, stale, counted)
             columns.judged_at[stale] = table.versions.now
-            if columns.explicit_status:
-                for row in stale.tolist():
-                    columns.explicit_status.pop(row, None)
-            columns.explicit_status.update(explicit_status)
         return columns
 
     def _judge_with_nominated(
