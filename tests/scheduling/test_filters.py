@@ -11,7 +11,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.scheduling.debug.work import drive
-from kschedd.scheduling.filtering.filters import Filters, PluginBatch, plain_shard
+from kschedd.scheduling.filtering.filters import Filters, FiltersOfRows, PluginBatch, plain_shard
 from kschedd.scheduling.profiles.plugin_metrics import PluginInstruments, PluginMetrics
 from kschedd.scheduling.profiles.profile import build_profile, enabled_filter
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED
@@ -43,7 +43,8 @@ class Steps:
 
 def filters(*plugins: type[Any], instruments: PluginInstruments | None = None) -> Filters:
     """Return the filters of a profile that has only these, in a cluster with the nodes a to d."""
-    only = {"disabled": [{"name": "*"}], "enabled": [{"name": each.name} for each in plugins]}
+    filtering = [{"name": each.name} for each in plugins if hasattr(each, "filter") or hasattr(each, "filter_rows")]
+    only = {"disabled": [{"name": "*"}], "enabled": filtering}
     made = machine(*plugins, nodes=[node(name) for name in NAMES], filter=only)
     [profile] = made.config.profiles
     metrics = (instruments or PluginInstruments()).of("p")
@@ -282,3 +283,124 @@ def test_each_row_of_a_copy_may_have_a_state_of_its_own() -> None:
     assert (statuses, created) == ({2: NO.by("Own")}, [0, 1, 2, 3])
     failed, codes, statuses = made.judge_rows(made.local, CycleState({"of": "a"}), pod(), table, ROWS)
     assert (failed.tolist(), list(statuses)) == ([1, 0, PASSED, PASSED], [0])
+
+
+def test_a_row_with_a_state_of_its_own_is_rejected_by_the_first_of_all_filters() -> None:
+    made = filters(
+        rejecting("First", a=NO),
+        plugin(
+            "Local",
+            filter_rows=lambda state, pod, table, rows: np.array([1, 1, 0, 0])[rows],
+            code_status=lambda state, pod, code: NO,
+            depends_on=frozenset({"node"}),  # type: ignore[arg-type]
+        ),
+        rejecting("Last", a=NO, b=NO, c=NO),
+    )
+    failed, codes, statuses = made.judge_rows(
+        made.local, CycleState(), pod(), made.cluster.table, ROWS, lambda row: CycleState()
+    )
+    assert failed.tolist() == [0, 1, 2, PASSED]
+    assert codes.tolist() == [EXPLICIT, 1, EXPLICIT, 0]
+    assert statuses == {0: NO.by("First"), 2: NO.by("Last")}
+
+
+def saying_nothing(*args: Any) -> None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("plugins", "together"),
+    [
+        pytest.param([], True, id="in-tree-plugins"),
+        pytest.param([rejecting("Own")], False, id="an-out-of-tree-filter"),
+        pytest.param(
+            [plugin("Own", pre_filter=saying_nothing, add_pod=saying_nothing, remove_pod=saying_nothing)],
+            False,
+            id="an-out-of-tree-plugin-that-follows-pods",
+        ),
+    ],
+)
+def test_rows_of_a_copy_are_filtered_together_by(plugins: list[type[Any]], together: bool) -> None:
+    made = filters(*plugins)
+    copy = made.cluster.table.copy_rows(ROWS.tolist())
+    assert (made.together(CycleState(), pod(), copy) is not None) is together
+    assert made.together(CycleState(skip_filter={"Own"}), pod(), copy) is not None
+
+
+class Follows:
+    """Columns that reject the row c, and record the pods that they follow."""
+
+    def __init__(self) -> None:
+        self.followed: list[Any] = []
+
+    def follow(self, rows: Any, kinds: Any, of: Any, amount: int) -> None:
+        self.followed.append((rows.tolist(), amount))
+
+    def codes(self, rows: Any) -> Any:
+        return np.where(rows == 2, 5, 0)
+
+    def status(self, code: int) -> Status:
+        return unschedulable(f"code {code}")
+
+
+def of_rows(plugin_: Any, columns: dict[str, Any]) -> FiltersOfRows:
+    made = filters()
+    copy = made.cluster.table.copy_rows(ROWS.tolist())
+    return FiltersOfRows(
+        CycleState(), pod(), copy, [enabled_filter(1, plugin_.name, plugin_, True, PluginMetrics())], columns
+    )
+
+
+def judged(made: FiltersOfRows, failed: Sequence[int], since: Any = None) -> tuple[list[int], list[int], Any]:
+    columns = np.array(failed, dtype=np.int16), np.zeros(len(ROWS), dtype=np.int64)
+    statuses = made.judge(ROWS, *columns, since)
+    return columns[0].tolist(), columns[1].tolist(), statuses
+
+
+def test_a_row_that_the_columns_of_a_per_node_filter_reject_has_the_status_of_its_code() -> None:
+    made = of_rows(rejecting("Own", a=NO), {"Own": Follows()})
+    failed, codes, statuses = judged(made, [PASSED] * 4)
+    assert (failed, codes) == ([PASSED, PASSED, 1, PASSED], [0, 0, EXPLICIT, 0])
+    assert statuses == {2: unschedulable("code 5").by("Own")}
+
+
+def test_a_filter_whose_columns_are_missing_passes_every_row() -> None:
+    assert judged(of_rows(rejecting("Own", a=NO), {"Own": None}), [PASSED] * 4) == ([PASSED] * 4, [0] * 4, {})
+
+
+def test_every_plugin_with_columns_follows_pods() -> None:
+    own = Follows()
+    made = of_rows(rejecting("Own"), {"Missing": None, "Own": own})
+    assert made.follows
+    made.follow(ROWS[:2], np.zeros(2, dtype=np.int64), [pod()], -1)
+    assert own.followed == [([0, 1], -1)]
+    assert not of_rows(rejecting("Own"), {"Missing": None}).follows
+
+
+class Affected:
+    """A filter that rejects all nodes, and that only pods with a priority affect."""
+
+    name = "Affected"
+
+    def affected_by(self, spec: Any) -> bool:
+        return spec.priority > 0
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status:
+        return NO
+
+
+@pytest.mark.parametrize(
+    ("failed", "kinds", "rejected"),
+    [
+        pytest.param([PASSED] * 4, None, [0, 1, 2, 3], id="all-rows"),
+        pytest.param([0, 1, 2, PASSED], None, [2, 3], id="not-those-rejected-by-it-or-before-it"),
+        pytest.param([PASSED] * 4, [0, 1, 0, 1], [1, 3], id="those-with-pods-that-affect-it"),
+    ],
+)
+def test_the_rows_of_a_copy_on_which_a_filter_is_called(
+    failed: list[int], kinds: list[int] | None, rejected: list[int]
+) -> None:
+    since = None if kinds is None else (np.array(kinds), [pod(), pod(priority=7)])
+    _, codes, statuses = judged(of_rows(Affected(), {}), failed, since)
+    assert sorted(statuses) == rejected
+    assert [row for row, code in enumerate(codes) if code == EXPLICIT] == rejected
