@@ -22,7 +22,6 @@ from kschedd.cache.table import NodeTable
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import config_from_raw
 from kschedd.config.versions.kube_versions import V1_34
-from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
@@ -491,86 +490,3 @@ def test_a_stream_of_pods_of_kinds_of_their_own_is_placed_as_without(
     found = run(True)
     assert found == run(False)
     assert len({len(one) for one in found}) == 2, "some found a node and some did not"
-
-
-def test_classes_with_equal_keys_share_the_verdicts_of_filters_that_read_nodes_only() -> None:
-    cluster = SchedulerCache()
-    for number in range(3):
-        cluster.put_node(node(number, 4, "a", [TAINT] if number == 1 else [], False))
-    evaluations = scheduler(cluster, True).evaluations
-    assert [one.name for one in evaluations.of_nodes.filters] == [
-        "NodeUnschedulable",
-        "TaintToleration",
-        "NodeAffinity",
-    ]
-    plain, alike, tolerating = (
-        evaluations.once(of_its_own_kind(pod(f"p{number}", shape)), CycleState()).of_nodes
-        for number, shape in enumerate((0, 0, 2))
-    )
-    assert plain is alike
-    assert plain is not tolerating
-
-
-# -- stale rows ---------------------------------------------------------------------------------------------------
-
-
-class _Judged:
-    """A scheduler's evaluation of one class on 40 nodes, and the rows for which plugins were called."""
-
-    def __init__(self) -> None:
-        self.cluster = SchedulerCache()
-        for number in range(40):
-            self.cluster.put_node(node(number, 4, ZONES[number % 2], [], False))
-        self.evaluations = scheduler(self.cluster, True).evaluations
-        self.pod = pod("p", 0)
-        self.evaluations.of(self.pod, CycleState())  # the first of its class
-
-    def rows(self, at: slice) -> list[str]:
-        """Update the verdicts at these positions; return the nodes for which filters that read pods were called."""
-        found, judged = self.evaluations.of(self.pod, CycleState()), []
-        plain = self.evaluations.of_pods.judge
-
-        def noted(state: Any, pod: Pod, table: NodeTable, rows: Any, pinned_by: str = "") -> Any:
-            judged.extend(table.names[row] for row in rows.tolist())
-            return plain(state, pod, table, rows, pinned_by)
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(self.evaluations.of_pods, "judge", noted)
-            self.evaluations.judge(found, CycleState(), self.pod, at)
-        return sorted(judged)
-
-    def at(self, name: str) -> int:
-        table = self.cluster.table
-        return int(self.evaluations.of(self.pod, CycleState()).place[table.row_of[name]])
-
-
-def test_rows_are_judged_once_and_again_when_they_have_changed() -> None:
-    judged = _Judged()
-    assert len(judged.rows(slice(0, 1))) == 40  # the rows needed next are evaluated at once
-    assert judged.rows(slice(0, 40)) == []
-    judged.cluster.put_pod(pod("a", 0, on="n7"))
-    judged.cluster.put_node(node(9, 2, "b", [], False))
-    first = min(judged.at("n7"), judged.at("n9"))
-    assert judged.rows(slice(0, first)) == []  # neither row is in the window
-    assert judged.rows(slice(0, first + 1)) == ["n7", "n9"]
-    assert judged.rows(slice(0, 40)) == []
-
-
-def test_a_new_visiting_order_keeps_the_verdicts() -> None:
-    judged = _Judged()
-    judged.rows(slice(0, 40))
-    judged.cluster.remove_node("n3")
-    judged.cluster.put_node(node(50, 4, "c", [], False))
-    assert judged.rows(slice(0, 40)) == ["n50"]
-    found = judged.evaluations.of(judged.pod, CycleState())
-    names = [judged.cluster.table.names[row] for row in found.order.tolist()]
-    assert names == [judged.cluster.table.names[row] for row in judged.cluster.table.order.tolist()]
-
-
-def test_a_log_that_does_not_reach_back_makes_every_row_stale() -> None:
-    judged = _Judged()
-    judged.rows(slice(0, 40))
-    judged.cluster.versions.pods.limit = 4
-    for number in range(6):
-        judged.cluster.put_pod(pod(f"a{number}", 0, on=f"n{number}"))
-    assert len(judged.rows(slice(0, 40))) == 40

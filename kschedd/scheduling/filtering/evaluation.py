@@ -209,7 +209,6 @@ class Evaluation(InVisitingOrder):
         source = super().reorder(table)
         self.unscored[self.failed == STALE_ALL] = False
         self.raw = {name: values[source] for name, values in self.raw.items()}
-        self.nothing = None
         self.forget_states()
         self._changed()
         return source
