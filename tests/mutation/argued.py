@@ -60,6 +60,60 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'1' becomes '2'",
         ): "The search ends with its only node.",
     },
+    "scheduling/attempt/prepared": {
+        (
+            "if len(self._by_class) >= _MOST:",
+            "'len(self._by_class) >= _MOST' becomes '(len(self._by_class) > _MOST)'",
+        ): _BOUND,
+        ("_MOST: Final = 4096", "'4096' becomes '4097'"): _BOUND,
+        ("self._by_class.clear()", "'self._by_class.clear()' becomes 'pass'"): _MEMORY,
+        (
+            "state.skip_filter.copy() if self.pre_filters else state.skip_filter,",
+            "'state.skip_filter.copy() if self.pre_filters else state.skip_filter' becomes "
+            "'(state.skip_filter.copy())'",
+        ): _SPEED,
+        (
+            "state.skip_score.copy() if self.pre_scores else state.skip_score,",
+            "'state.skip_score.copy() if self.pre_scores else state.skip_score' becomes '(state.skip_score.copy())'",
+        ): _SPEED,
+        (
+            "constant, scores = (0, []) if named else self._ranking.not_cached(state, pod)",
+            "'0' becomes '1'",
+        ): "The only node of a named attempt gets no score.",
+    },
+    "scheduling/filtering/evaluation": {
+        (
+            "if versions.nodes.at > stamp:",
+            "'versions.nodes.at > stamp' becomes '(versions.nodes.at >= stamp)'",
+        ): _SPEED,
+        (
+            "earlier = failed < by_pods",
+            "'failed < by_pods' becomes '(failed <= by_pods)'",
+        ): "The places are equal only if both passed, and then both codes are 0.",
+    },
+    "scheduling/filtering/nominated_pods": {
+        ("_NEVER = -1", "'1' becomes '2'"): "Every stamp is greater than both.",
+        (
+            "nodes = versions.nodes.since(self.stamp) if versions.nodes.at > self.stamp else ()",
+            "'versions.nodes.at > self.stamp' becomes '(versions.nodes.at >= self.stamp)'",
+        ): _SPEED,
+        (
+            "stale = rows[columns.judged_at[rows] < table.versions.row_pods_at[rows]]",
+            "'columns.judged_at[rows] < table.versions.row_pods_at[rows]' becomes "
+            "'(columns.judged_at[rows] <= table.versions.row_pods_at[rows])'",
+        ): _SPEED,
+    },
+    "scheduling/filtering/what_if_rows": {
+        (
+            "state_of = self.state_of if self._notified else None",
+            "'self.state_of if self._notified else None' becomes '(self.state_of)'",
+        ): _SPEED,
+    },
+    "scheduling/attempt/runs": {
+        ("_MOST_IN_TURN: Final = 16", "'16' becomes '17'"): _BOUND,
+        ("_MOST_NAMED: Final = 64", "'64' becomes '65'"): _BOUND,
+        ("return 0", "'0' becomes '1'"): "The caller begins no run that is shorter than 2.",
+    },
     "scheduling/attempt/ranking": {
         (
             "constant, scores_left = self.not_cached(state, pod) if prepared is None else prepared",

@@ -103,7 +103,6 @@ TESTED_BY: Final = {
         "scheduling/test_pre_filtering scheduling/test_scheduler scheduling/test_metrics scheduling/test_resizes "
         "scheduling/test_batch"
     ),
-    "scheduling/attempt/prepared": "scheduling/test_prepared scheduling/test_evaluation",
     "scheduling/attempt/ranking": (
         "scheduling/test_ranking scheduling/test_scheduler scheduling/test_nominated_node scheduling/test_batch "
         "scheduling/test_faults"
@@ -111,7 +110,7 @@ TESTED_BY: Final = {
     "scheduling/attempt/resizing": "scheduling/test_resizes",
     "scheduling/attempt/scheduler": (
         "scheduling/test_scheduler scheduling/test_batch scheduling/test_metrics extenders/test_attempts "
-        "scheduling/test_search scheduling/test_stepping scheduling/test_runs"
+        "scheduling/test_search scheduling/test_stepping scheduling/test_nominated_node scheduling/test_attempt_runs"
     ),
     "scheduling/attempt/ties": "scheduling/test_ties scheduling/test_stepping",
     "scheduling/attempt_records": "scheduling/test_driver scheduling/test_metrics",
@@ -142,13 +141,10 @@ TESTED_BY: Final = {
     "scheduling/failure_handler": (
         "scheduling/test_failure_handler scheduling/test_driver scheduling/test_preempted_in_memory"
     ),
-    "scheduling/filtering/filters": (
-        "scheduling/test_filters scheduling/test_nominations scheduling/test_candidates scheduling/test_preemption"
+    "scheduling/filtering/filters": "scheduling/test_filters scheduling/test_filtering_what_if_rows",
+    "scheduling/filtering/what_if_rows": (
+        "scheduling/test_filtering_what_if_rows scheduling/test_filtering_nominated_pods"
     ),
-    "scheduling/filtering/nominated_pods": (
-        "scheduling/test_nominated_node scheduling/test_nominations scheduling/test_preemption"
-    ),
-    "scheduling/filtering/what_if_rows": "scheduling/test_candidates scheduling/test_preemption",
     "scheduling/gangs/counted": "scheduling/test_pod_groups_of_1_37 scheduling/test_pod_group_domains",
     "scheduling/gangs/cycle": "scheduling/test_pod_group_cycle scheduling/test_pod_group_stepping",
     "scheduling/gangs/outcome": "scheduling/test_gang_outcome scheduling/test_pod_group_cycle",
