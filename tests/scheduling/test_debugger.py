@@ -208,6 +208,16 @@ def test_a_breakpoint_without_a_point_stops_once_and_with_a_point_at_each_of_its
         assert found == stops
 
 
+def test_a_breakpoint_of_an_outcome_stops_at_each_rejection_of_an_attempt() -> None:
+    one = debugger()
+    one.add(BreakpointSpec(outcome="rejected"))
+    stops = []
+    for plugin in "AB":
+        stops.append(one.arrives(at("preFilter", plugin, outcome="rejected")))
+        one.resume()
+    assert stops == [True, True]
+
+
 @pytest.mark.parametrize("field", [each.name for each in attrs.fields(BreakpointSpec)])
 def test_a_breakpoint_needs_any_one_criterion(field: str) -> None:
     assert not BreakpointSpec()
