@@ -114,6 +114,23 @@ def test_a_breakpoint_stops_a_group_once() -> None:
     assert made.hits == 1
 
 
+@pytest.mark.parametrize("stops", [0, 1])
+def test_pods_on_trial_activate_no_pods_before_or_after_a_stop(stops: int) -> None:
+    run = Popped()
+    activated: list[list[str]] = []
+    run.driver.machine.handle.activate = lambda pods: activated.append([pod.name for pod in pods])
+    if stops:
+        run.debugger.next()
+        assert run.goes_on() == ""
+        run.debugger.next()
+        for at in run.stops():
+            assert (at.pod.name, activated) == ("b", [])
+            run.debugger.resume()
+    else:
+        run.goes_on()
+    assert activated == [["b"]], "when the first pod is placed for good"
+
+
 def test_next_stops_before_a_group_before_each_pod_of_it_and_behind_it() -> None:
     run = Popped()
     run.debugger.pause(NOW)

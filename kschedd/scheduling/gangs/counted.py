@@ -75,26 +75,21 @@ def try_counted(
     broken: Broken,
     pause: Pause = lambda entry, tried: None,
 ) -> Work[TriedGroup]:
-    """Try the pods of one group, then undo all trial changes in the machine's cluster."""
+    """Try the pods of one group, which must have no `group_fault`, then undo all trial changes in the cluster."""
     entries = sorted(entries, key=order_in_group)
-    cycle = _Cycle(machine, nominator, entries, now, broken)
-    if cycle.group is None:
-        return TriedGroup(error(group_fault(machine, entries[0].pod.pod_group, entries)), ())
+    group = machine.groups.object(entries[0].pod.pod_group)
+    assert group is not None, "group_fault reports a missing group"
     for entry in entries:
         nominator.left_queue(entry.uid)
     try:
-        return (yield from _tried(cycle, cycle.group, pause))
+        return (yield from _tried(_Cycle(machine, nominator, group, entries, now, broken), pause))
     finally:
         for entry in entries:
             if node := nominator.node_of(entry.uid):
                 nominator.add(entry.pod, node)
 
 
-def _tried(
-    cycle: "_Cycle",
-    group: Object,
-    pause: Pause,
-) -> Work[TriedGroup]:
+def _tried(cycle: "_Cycle", pause: Pause) -> Work[TriedGroup]:
     """Try the pods, and preempt for the group if its pods do not fit."""
     metrics = cycle.machine.metrics
     began_s = 0.0 if metrics is None else metrics.timer()
@@ -103,7 +98,7 @@ def _tried(
         metrics.group_algorithm_s.observe(metrics.timer() - began_s)
     if tried.status.code is not Code.UNSCHEDULABLE:
         return tried
-    made = yield from post_filtered(cycle.machine, cycle.nominator, group, cycle.entries, tried, cycle.again)
+    made = yield from post_filtered(cycle.machine, cycle.nominator, cycle.group, cycle.entries, tried, cycle.again)
     if made.status.code is Code.ERROR:
         return TriedGroup(made.status, tried.members, untried=tried.status, preemption=made)
     return attrs.evolve(
@@ -119,13 +114,10 @@ def _tried(
 class _Cycle:
     machine: SchedulingMachine
     nominator: Nominator
+    group: Object
     entries: Sequence[QueuedPod]
     now: float
     broken: Broken
-
-    @property
-    def group(self) -> Object | None:
-        return self.machine.groups.object(self.entries[0].pod.pod_group)
 
     @property
     def profile(self) -> Framework:
@@ -137,7 +129,7 @@ class _Cycle:
 
     def run(self, pause: Pause) -> Work[TriedGroup]:
         """Try all pods, in each placement if there are several."""
-        if self.group is not None and self.machine.handle.rules.groups_in_domains:
+        if self.machine.handle.rules.groups_in_domains:
             tried = yield from placed(self.machine, self.profile, self.group, partial(self._tried_in, pause))
         else:
             tried = yield from self._tried_in(pause, None)
