@@ -157,6 +157,10 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'0.0' becomes '1.0'",
         ): "Only the status WAIT has a time, and then the answer is a tuple.",
     },
+    "scheduling/gangs/trial": {
+        (line, "'0' becomes '1'"): "Read only together with `evicted`, and then both are passed."
+        for line in ("disruptions: int = 0", "violations: int = 0")
+    },
     "scheduling/group_cycles": {
         ("began_s = 0.0 if machine.metrics is None else machine.metrics.timer()", "'0.0' becomes '1.0'"): _UNUSED,
     },

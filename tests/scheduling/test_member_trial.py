@@ -57,9 +57,10 @@ def test_a_pod_that_fits_nowhere_is_on_no_node_and_not_tried_again() -> None:
     assert on_a(made) == []
 
 
-def test_a_pod_that_preempts_is_on_its_node_without_its_victims() -> None:
+@pytest.mark.parametrize("terminating", ["", "2026-01-01T00:00:00Z"], ids=["all-run", "one-terminates-already"])
+def test_a_pod_that_preempts_is_on_its_node_without_its_victims(terminating: str) -> None:
     made = machine(nodes=[node("a")])
-    for victim in (running("v1", "4"), running("v2", "3")):
+    for victim in (running("v1", "4"), attrs.evolve(running("v2", "3"), deletion_timestamp=terminating)):
         made.cluster.put(victim)
     wanted = pod("p", cpu="8", priority=9)
     made.handle.current_pod = lambda key: wanted

@@ -192,6 +192,18 @@ def test_a_group_preempts_in_one_domain() -> None:
     assert {name: on for name, on in cluster.nodes().items() if not name.startswith("low")} == {"p": "b1", "q": "b1"}
 
 
+def test_victims_on_an_unknown_node_are_an_error() -> None:
+    cluster = Cluster(node("a1", "a", 1), controlled=False)  # keeps the pod of the unknown node
+    low = [pod(f"on-{name}", "low", nodeName=name) for name in ("a1", "gone")]
+    cluster.add(group(2, "low", disruptionMode={"all": {}}), *low)
+    high = {"priorityClassName": "high"}
+    cluster.add(group(1, **high), pod("p", **high))
+    why = 'failed to get node info for node "gone" from snapshot: nodeinfo not found for node name "gone"'
+    assert cluster.message() == (
+        f'error in "DefaultPreemption" PodGroupPostFilter plugins: pod group preemption: failed to create domain: {why}'
+    )
+
+
 def test_the_trials_are_counted() -> None:
     cluster = Cluster(node("a1", "a", 1), node("b1", "b", 2), node("c1", "c", 2))
     machine = cluster.engine.driver.machine

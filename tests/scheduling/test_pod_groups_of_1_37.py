@@ -124,6 +124,25 @@ def test_it_preempts_as_a_whole() -> None:
     assert cluster.nodes() == {"a": "n", "b": "n"}
 
 
+def test_it_preempts_for_as_many_of_its_pods_as_fit() -> None:
+    cluster = Cluster(pod("low-1", ""), pod("low-2", ""))
+    high = {"priorityClassName": "high"}
+    for raw in (*(pod(name, **high) for name in "abc"), group(2, **high)):
+        cluster.engine.store.create(raw)
+    cluster.engine.run_to_rest()
+    assert sorted(cluster.nodes().values()) == ["", "n", "n"]
+
+
+def test_while_a_group_preempts_none_of_its_pods_waits_at_permit() -> None:
+    cluster = Cluster(pod("low-1", ""), pod("low-2", ""))
+    high = {"priorityClassName": "high"}
+    for raw in (group(2, **high), pod("a", **high), pod("b", **high)):
+        cluster.engine.store.create(raw)
+    cluster.engine.run_until_idle()
+    assert cluster.condition()["message"].endswith("found a placement for podgroup, preempting 2 victims")
+    assert not cluster.engine.machine.waiting.pods
+
+
 def test_the_message_of_a_group_for_which_no_preemption_helps() -> None:
     high = {"priorityClassName": "high"}
     few = "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"

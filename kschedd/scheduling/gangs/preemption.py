@@ -125,11 +125,7 @@ class _Preemption:
             if tried.status.code is not Code.SUCCESS:
                 failed = error if tried.status.code is Code.ERROR else unschedulable
                 return GroupPreemption(failed(f"{_PREFIX}{tried.status.message}"))
-            results = [
-                (member.entry, member.result)
-                for member in tried.members
-                if isinstance(member.result, ScheduleResult) and member.failed is None
-            ]
+            results = [(member.entry, member.placed) for member in tried.members if member.placed is not None]
             budgets = machine.schedulers[entries[0].pod.scheduler_name].candidates.budgets
             evicted, violations = yield from reprieved(victims, budgets, taken, partial(self.fit, results))
         pods: list[Pod] = [pod for victim in evicted for pod in victim.pods]

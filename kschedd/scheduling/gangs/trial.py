@@ -114,7 +114,7 @@ class MemberTrial:
             failed = outcome
             if not failed.nominated_node or failed.reason != "Unschedulable":
                 return TriedMember(entry, result, failed)
-            self._without(_victims(result, failed))
+            self._without(_victims(result))
             placed = self.machine.result_on(entry.pod, failed.nominated_node, result)
         reserved = self._assume(entry, placed)
         if isinstance(reserved, FailedAttempt):
@@ -125,8 +125,8 @@ class MemberTrial:
         """Repeat the assumption of a pod with the same result."""
         if member.placed is None:
             return
-        if member.failed is not None and isinstance(member.result, FitError):
-            self._without(_victims(member.result, member.failed))
+        if isinstance(member.result, FitError):
+            self._without(_victims(member.result))
         reserved = self._assume(member.entry, member.placed)
         if isinstance(reserved, AssumedPod):
             self._permit(reserved)
@@ -170,5 +170,7 @@ def activates_nobody(pods: Sequence[Pod]) -> None:
     """Replace `Handle.activate` during a trial; activate no pods."""
 
 
-def _victims(result: FitError, failed: FailedAttempt) -> Sequence[Pod]:
-    return failed.victims if result.post_filter is None else result.post_filter.victims
+def _victims(result: FitError) -> Sequence[Pod]:
+    """Return the victims of a pod that preempts, including those that are already terminating."""
+    assert result.post_filter is not None, "only PostFilter nominates a node"
+    return result.post_filter.victims
