@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.loading.load import default_config
+from kschedd.config.model import PluginRef
 from kschedd.framework.handle import Handle
 from kschedd.framework.postfilter import DryRun
 from kschedd.framework.registry import Registry
@@ -31,6 +33,7 @@ from kschedd.scheduling.preemption.candidates import Candidates
 from kschedd.scheduling.preemption.dry_run import select_victims
 from kschedd.scheduling.profiles.profile import build_profile
 from tests.full_run import examples
+from tests.scheduling.test_evaluation import Fussy
 
 NODES = ("n0", "n1", "n2")
 Nominated = dict[str, tuple[Pod, ...]]
@@ -74,13 +77,15 @@ APART = {
 class Cluster:
     """A cluster, its scheduler without PostFilter, and dry runs on every row."""
 
-    def __init__(self, *objects: Any) -> None:
+    def __init__(self, *objects: Any, added: Sequence[type[Any]] = ()) -> None:
         self.cache = SchedulerCache()
         self.cache.load(objects)
         config = default_config()
         profile = config.profiles[0]
-        profile = attrs.evolve(profile, plugins={**profile.plugins, "post_filter": ()})
-        framework = build_profile(config, profile, Registry(), Handle(self.cache, config.feature_gates))
+        filters = (*profile.plugins["filter"], *(PluginRef(each.name) for each in added))
+        profile = attrs.evolve(profile, plugins={**profile.plugins, "filter": filters, "post_filter": ()})
+        registry = Registry({each.name: each for each in added})
+        framework = build_profile(config, profile, registry, Handle(self.cache, config.feature_gates))
         self.scheduler = Scheduler(framework, self.cache, by_name, StartNode())
         self.nominator = Nominator()
         drive(self.scheduler.attempt(PREEMPTOR, {}))  # a signature's first attempt is not cached
@@ -234,6 +239,26 @@ def test_with_a_filter_that_reads_other_rows_every_row_is_tried_each_time(tried:
         tried.clear()
         cluster.dry_run(apart)
         assert sorted(tried) == list(NODES)
+
+
+def test_rows_are_tried_again_when_the_cache_key_of_a_filter_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(node("n0", 8), pod("a", "n0", cpu=1), pod("b", "n0", cpu=1), added=[Fussy])
+    victims = []
+    for most in (2, 2, 1):  # pods of one app on a node
+        monkeypatch.setattr(Fussy, "most", most)
+        [found] = cluster.dry_run().candidates
+        victims.append(len(found.victims))
+    assert victims == [1, 1, 2]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_search_goes_on_behind_nodes_without_a_pod_to_evict(grouped: bool) -> None:
+    cluster = Cluster(*full(*NODES, priority=9), *full("n3"))
+    groups = PodGroups(cluster.cache)
+    if grouped:
+        groups.put(pod("member", schedulingGroup={"podGroupName": "gang"}))
+    cluster.scheduler.candidates = Candidates(cluster.scheduler.filters, groups, cluster.scheduler.one_node.why_not)
+    assert [found.node_name for found in cluster.dry_run(wanted=1).candidates] == ["n3"]
 
 
 @pytest.mark.parametrize(("at_once", "most"), [(0, 9), (15, 15)])
