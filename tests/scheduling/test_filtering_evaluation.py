@@ -94,6 +94,34 @@ def test_cached_results_are_those_of_the_plugins_after_changes_in_turn(added: tu
             trial.placed.append(trial.cluster.assume(incoming, result.node_name))
 
 
+def test_cached_codes_of_filters_that_count_pods_follow_a_node_to_its_new_zone() -> None:
+    trial, tried = Trial(), 0
+    for number in range(6):
+        trial.cluster.put_node(node(number, 4, ZONES[number % 2], [], False))
+    trial.cluster.put_pod(pod("there", 3, on="n0"))
+    for zone, feasible in (("b", [1, 3, 5]), ("a", [1, 5])):
+        trial.cluster.put_node(node(3, 4, zone, [], False))
+        for _ in range(3):
+            tried += 1
+            result = trial.attempt(pod(f"p{tried}", 3))
+            assert isinstance(result, ScheduleResult)
+            assert sorted(int(trial.cluster.table.names[row][1:]) for row in result.feasible) == feasible
+    trial.cluster.put_pod(pod("full", 9, on="n1"))
+    assert isinstance(trial.attempt(pod("p", 3)), ScheduleResult)
+
+
+def test_a_changed_cache_key_of_a_plugin_ends_the_cached_results() -> None:
+    trial = Trial(Fussy)
+    for number in range(3):
+        trial.cluster.put_node(node(number, 4, "a", [], False))
+    trial.cluster.put_pod(pod("there", 0, on="n0"))
+    for most, feasible in ((2, 3), (1, 2), (2, 3)):
+        Fussy.most = most
+        result = trial.attempt(pod("p", 0))
+        assert isinstance(result, ScheduleResult)
+        assert len(result.feasible) == feasible
+
+
 @pytest.mark.parametrize("tainted", [False, True])
 def test_a_filter_of_nodes_behind_filters_of_pods_counts_where_these_pass(tainted: bool) -> None:
     trial = Trial(NodesLast)

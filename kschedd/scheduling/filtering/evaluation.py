@@ -209,7 +209,6 @@ class Evaluation(InVisitingOrder):
         source = super().reorder(table)
         self.unscored[self.failed == STALE_ALL] = False
         self.raw = {name: values[source] for name, values in self.raw.items()}
-        self.forget_states()
         self._changed()
         return source
 
@@ -246,8 +245,6 @@ class Evaluation(InVisitingOrder):
         self.failed.fill(STALE)
         self.passes = of_nodes.may_pass(table)
         self.node_unscored.fill(True)
-        self.nothing = None
-        self.forget_states()
         self._changed()
 
     def forget_states(self) -> None:
