@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import count
+from random import Random
 from typing import Any, ClassVar
 
 import attrs
@@ -12,18 +13,22 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.status import Status, unschedulable
+from kschedd.scheduling.attempt.node_search import StartNode
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.runs import Runs
 from kschedd.scheduling.attempt.scheduler import Scheduler
+from kschedd.scheduling.attempt.ties import NodeTies
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.filtering import evaluation
 from kschedd.scheduling.profiles.metrics import SchedulingMetrics
 from kschedd.scheduling.profiles.plugin_metrics import PluginInstruments
 from tests.scheduling.test_evaluation import SOFT_TAINT, TAINT, node, pod, scheduler
 from tests.scheduling.test_prepared import like, owned_by
+from tests.scheduling.test_scheduler import plugin
 
 _TAINTS: list[list[Any]] = [[TAINT], [SOFT_TAINT], [], [], [], [], []]
-NODES = [node(number, 4, "ab"[number % 2], _TAINTS[number % 7], False) for number in range(410)]
+LARGE = 300  # the best node of the second search that begins at 150
+NODES = [node(number, 4 + (number == LARGE), "ab"[number % 2], _TAINTS[number % 7], False) for number in range(410)]
 
 
 @attrs.define(eq=False)
@@ -37,13 +42,13 @@ class Side:
     def of(cls, *plugins: type[Any], nodes: Sequence[Node] = NODES, percentage: int = 25) -> "Side":
         cluster = SchedulerCache()
         cluster.load(nodes)
-        made = scheduler(cluster, True, *plugins)
-        made.profile.percentage = percentage
-        return cls(made)
+        profile = scheduler(cluster, True, *plugins).profile
+        profile.percentage = percentage
+        return cls(Scheduler(profile, cluster, NodeTies(Random(1)), StartNode()))
 
     def measure(self) -> tuple[SchedulingMetrics, PluginInstruments]:
         """Return metrics that record the next attempts; each reading of their clock advances it by a second."""
-        ticks = count()
+        ticks = count(10)
         metrics, instruments = SchedulingMetrics(lambda: float(next(ticks))), PluginInstruments()
         profile = self.scheduler.profile
         profile.times, profile.plugin_metrics = metrics.times("p"), instruments.of("p")
@@ -111,7 +116,7 @@ def daemon(number: int, shape: int = 2) -> Pod:
 PLAIN, TOLERANT, SPREAD = pod("p", 0), pod("p", 2), pod("p", 4)
 
 
-@pytest.mark.parametrize("start", [0, 60, 250, 400])
+@pytest.mark.parametrize("start", [0, 60, 150, 400])
 @pytest.mark.parametrize(
     ("templates", "many"),
     [
@@ -212,6 +217,7 @@ def test_an_attempt_that_ends_a_run_does_not_move_the_start(fault: Exception | N
     [
         pytest.param(410, [], PLAIN, False, False, id="a-new-template"),
         pytest.param(410, [PLAIN], PLAIN, True, True, id="searches-of-different-nodes"),
+        pytest.param(290, [PLAIN], PLAIN, True, False, id="two-searches-of-different-nodes"),
         pytest.param(140, [PLAIN], PLAIN, False, True, id="searches-of-the-same-nodes"),
         pytest.param(410, [SPREAD], SPREAD, False, True, id="plugins-that-count-pods"),
         pytest.param(410, [daemon(1)], daemon(2), True, True, id="pods-that-name-their-nodes"),
@@ -226,6 +232,15 @@ def test_the_pods_that_can_be_in_a_run(
     [incoming] = side.pods(template)
     assert side.runs.alone(incoming) is alone
     assert (side.runs.longest(incoming) > 2) is several
+
+
+def test_pods_that_name_their_nodes_are_not_attempted_together_if_a_filter_must_be_called() -> None:
+    columns = plugin("Columns", filter_rows=lambda state, pod, table, rows: None, code_status=lambda *args: None)
+    side = Side.of(columns)
+    side.learn(daemon(1))
+    [incoming] = side.pods(daemon(2))
+    assert side.runs.longest(incoming) > 2
+    assert not side.runs.alone(incoming)
 
 
 def test_a_run_of_pods_that_name_their_nodes_is_longer_than_one_of_searches() -> None:
@@ -254,15 +269,22 @@ def test_nothing_is_attempted_together_without_an_evaluation_of_its_own(
 
 @pytest.mark.parametrize("sampled", [False, True])
 def test_attempts_made_together_are_measured_like_single_attempts(sampled: bool) -> None:
-    side, _ = pair(PLAIN)
-    metrics, instruments = side.measure()
-    instruments.sampling.plugins = sampled
-    assert len(side.runs.together(side.pods(PLAIN, PLAIN))) == 2
+    side, apart = pair(PLAIN, start=150)
+    (metrics, instruments), (_, of_single) = side.measure(), apart.measure()
+    instruments.sampling.plugins = of_single.sampling.plugins = sampled
+    pods = side.pods(PLAIN, PLAIN)
+    assert [result.ties > 1 for result in side.runs.together(pods)] == [True, False]
+    apart.singly(pods)
     side.scheduler.profile.times.count_skipped()
     samples = metrics.point_s.family().samples
     timed = {point: (each.count, each.sum) for (point, *_), each in samples.items()}
     assert timed == {"Filter": (2, 1.0), "Score": (2, 1.0), "PreFilter": (2, 0.0), "PreScore": (2, 0.0)}
-    assert sum(each.count for each in instruments.margins.family().samples.values()) == 2 * sampled
+    margins = [
+        [(each.count, each.sum) for each in measured.margins.family().samples.values()]
+        for measured in (instruments, of_single)
+    ]
+    assert margins[0] == margins[1]
+    assert bool(margins[0]) is sampled
 
 
 def test_attempts_of_pods_that_name_their_nodes_are_measured_like_single_attempts() -> None:

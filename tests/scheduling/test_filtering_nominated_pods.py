@@ -108,7 +108,7 @@ def test_cached_verdicts_are_updated_after(change: Callable[[Cluster], None], ex
     made.nominate("m", "c", cpu=1)
     assert list(made.both(pod("p"))) == ["a"]
     change(made)
-    for _ in range(limit if limit < 3 else 0):
+    for _ in range(8 if limit == 2 else 0):
         made.cluster.put_node(node("d"))
     assert "".join(made.both(pod("p"))) == expected
 
