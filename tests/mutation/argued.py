@@ -82,6 +82,11 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
         ): "The only node of a named attempt gets no score.",
     },
     "scheduling/filtering/evaluation": {
+        ("found.by_state_at = parts_at", "'found.by_state_at = parts_at' becomes 'pass'"): _SPEED,
+        (
+            "if len(known) >= _MOST_STATES:",
+            "'len(known) >= _MOST_STATES' becomes '(len(known) > _MOST_STATES)'",
+        ): _BOUND,
         (
             "if versions.nodes.at > stamp:",
             "'versions.nodes.at > stamp' becomes '(versions.nodes.at >= stamp)'",
@@ -92,6 +97,10 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
         ): "The places are equal only if both passed, and then both codes are 0.",
     },
     "scheduling/filtering/nominated_pods": {
+        (
+            "columns.judged_at[stale] = table.versions.now",
+            "'columns.judged_at[stale] = table.versions.now' becomes 'pass'",
+        ): _SPEED,
         ("_NEVER = -1", "'1' becomes '2'"): "Every stamp is greater than both.",
         (
             "nodes = versions.nodes.since(self.stamp) if versions.nodes.at > self.stamp else ()",

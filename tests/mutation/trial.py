@@ -91,7 +91,7 @@ TESTED_BY: Final = {
     "scheduling/attempt/extended": "extenders/test_attempts scheduling/test_ties",
     "scheduling/attempt/node_search": (
         "scheduling/test_search scheduling/test_prepared scheduling/test_stepping "
-        "scheduling/test_runs scheduling/test_preemption"
+        "scheduling/test_attempt_runs scheduling/test_nominated_node scheduling/test_filtering_nominated_pods"
     ),
     "scheduling/attempt/one_node": "scheduling/test_one_node",
     "scheduling/attempt/outcome": "scheduling/test_scheduler scheduling/test_stepping",
