@@ -176,6 +176,11 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
     "scheduling/nominations/counted": {
         ("self._forgotten = 0", "'0' becomes '1'"): "The numbers are only compared.",
         ("self._stamp = 0", "'0' becomes '1'"): "The first call reads all nominations.",
+        ("half = _LOG_LIMIT // 2", "'2' becomes '3'"): _SPEED,
+        (
+            "return self.everywhere if pods and any(map(self._counts, pods)) else NO_NOMINATED",
+            "'self.everywhere if pods and any(map(self._counts, pods)) else NO_NOMINATED' becomes '(self.everywhere)'",
+        ): _SPEED,
         ("apart: bool = False", "'False' becomes 'True'"): _SPEED,
         ("others = AddedPods(1)", "'1' becomes '2'"): _MEMORY,
         (
@@ -186,6 +191,28 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "return self.everywhere if self.nominated else NO_NOMINATED",
             "'self.everywhere if self.nominated else NO_NOMINATED' becomes '(self.everywhere)'",
         ): _SPEED,
+    },
+    "scheduling/profiles/metrics": {
+        (
+            "def skipped(self, points: tuple[str, ...], times: int = 1) -> None: ...",
+            "'1' becomes '2'",
+        ): "NoTimes records nothing.",
+    },
+    "scheduling/profiles/plugin_metrics": {
+        (
+            "self.plugins = drawn < plugins",
+            "'drawn < plugins' becomes '(drawn <= plugins)'",
+        ): "A draw equals the share in at most one case of 2**53.",
+    },
+    "scheduling/stops/interventions": {
+        (
+            "found = drive(scheduler.search.run(known, state, pod, known.place[[row]], 0, 1, counting.everywhere))",
+            fault,
+        ): reason
+        for fault, reason in (
+            ("'0' becomes '1'", "The search wraps around at the end of its only node."),
+            ("'1' becomes '2'", "The search ends with its only node."),
+        )
     },
     "scheduling/stops/view": {
         (

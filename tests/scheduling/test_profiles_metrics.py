@@ -9,7 +9,7 @@ from kschedd.framework.status import SKIP, Code, Status, unschedulable
 from kschedd.metrics import catalogue
 from kschedd.metrics.instruments import MOST_UNSORTED, Distribution, MetricFamily
 from kschedd.scheduling.profiles.metrics import NO_TIMES, AttemptEnded, SchedulingMetrics
-from kschedd.scheduling.profiles.plugin_metrics import PluginInstruments, Sampling
+from kschedd.scheduling.profiles.plugin_metrics import FILTER, PluginInstruments, PluginMetrics, Sampling
 
 POINTS = "scheduler_framework_extension_point_duration_seconds"
 DURATIONS = "scheduler_plugin_execution_duration_seconds"
@@ -192,6 +192,14 @@ def test_the_cycles_trials_and_evictions_of_pod_groups() -> None:
 def test_without_metrics_no_time_is_measured() -> None:
     assert NO_TIMES.start() == NO_TIMES.ended("Filter", 5.0) == 0.0
     assert NO_TIMES.steps == {}
+
+
+def test_metrics_of_a_profile_alone_have_their_own_instruments() -> None:
+    one, other = PluginMetrics(), PluginMetrics()
+    assert one.sampling is not other.sampling
+    calls = one.calls("P", FILTER)
+    calls.ended(calls.start())
+    assert (calls.evaluations, other.calls("P", FILTER).evaluations) == (1, 0)
 
 
 def test_the_sampled_attempts_depend_on_the_seed_which_is_0_by_default() -> None:
