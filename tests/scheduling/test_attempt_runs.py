@@ -13,6 +13,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.status import Status, unschedulable
+from kschedd.scheduling.attempt import node_search
 from kschedd.scheduling.attempt.node_search import StartNode
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.runs import Runs
@@ -134,6 +135,19 @@ def test_attempts_made_together_have_the_results_of_single_attempts(
     assert len(results) == many
     assert outcomes(results) == outcomes(apart.singly(pods[:many]))
     assert together.scheduler.start.index == apart.scheduler.start.index
+
+
+@pytest.mark.parametrize("start", [0, 250])
+def test_attempts_made_together_after_many_changes_evaluate_the_visited_nodes(
+    monkeypatch: pytest.MonkeyPatch, start: int
+) -> None:
+    monkeypatch.setattr(node_search, "MOST_AT_ONCE", 20)
+    together, apart = pair(PLAIN, TOLERANT, start=start)
+    for side in (together, apart):
+        for number in range(0, 410, 2):
+            side.scheduler.cluster.put_pod(pod(f"change{number}", 0, on=f"n{number}"))
+    pods = together.pods(PLAIN, TOLERANT, PLAIN)
+    assert outcomes(together.runs.together(pods)) == outcomes(apart.singly(pods))
 
 
 def test_two_attempts_can_be_made_together_but_not_one() -> None:

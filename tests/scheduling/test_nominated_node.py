@@ -91,6 +91,15 @@ def test_an_attempt_that_ends_in_an_error_names_who_rejected_the_nominated_node(
     assert failed.diagnosis.unschedulable_plugins == {"TaintToleration"}
 
 
+@pytest.mark.parametrize("times", [1, 3], ids=["at-first", "remembered"])
+def test_a_node_is_full_if_its_nominated_pods_need_it(times: int) -> None:
+    made = machine(node("n1"), node("n2"))
+    for number in range(times):
+        placed = attempt(made, pod(f"p{number}"), pod("q", "4", nominated="n1"))
+        assert isinstance(placed, ScheduleResult)
+        assert (placed.node_name, len(placed.feasible)) == ("n2", 1)
+
+
 def test_a_stopped_attempt_is_not_affected_by_nominations_that_change_meanwhile() -> None:
     """Stop the attempt of a pod that could preempt if no other pod were nominated to the node."""
     made = machine(node("n1"), pod("victim", "4", nodeName="n1"))

@@ -9,10 +9,13 @@ from kschedd.api.pods import Pod
 from kschedd.config.changing.changes import with_percentage
 from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_34
+from kschedd.framework.status import unschedulable
 from kschedd.scheduling.attempt.node_search import nodes_to_find
 from kschedd.scheduling.attempt.outcome import ScheduleResult
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
+from tests.scheduling.test_scheduler import machine as machine_with
+from tests.scheduling.test_scheduler import plugin
 
 
 @pytest.mark.parametrize(
@@ -96,6 +99,19 @@ def test_nodes_that_do_not_fit_are_passed_and_count_as_visited() -> None:
     first = visited(made, "p1")
     assert len(first) == 204  # 102 feasible nodes, and the cordoned nodes between them
     assert visited(made, "p2")[0] == "n204"
+
+
+def test_a_search_in_several_windows_visits_the_nodes_in_turn() -> None:
+    names = [f"n{number:03}" for number in range(300)]
+    late = plugin("Late", filter=lambda state, pod, node: None if int(node.name[1:]) % 3 else unschedulable("no"))
+    made = machine_with(late, nodes=[node(name) for name in names])
+    [scheduler] = made.schedulers.values()
+    scheduler.profile.percentage = 34
+    for start in (0, 153, 6):
+        assert made.start.index == start
+        result = drive(made.begin(pod("p"), {}))
+        assert [name for name, _ in result.verdicts.by_node()] == [names[(start + n) % 300] for n in range(153)]
+        assert result.feasible.tolist() == [row for row in result.verdicts.rows.tolist() if row % 3]
 
 
 def test_the_search_ends_at_the_last_feasible_node_if_exactly_enough_are_feasible() -> None:
