@@ -133,6 +133,30 @@ def test_it_preempts_for_as_many_of_its_pods_as_fit() -> None:
     assert sorted(cluster.nodes().values()) == ["", "n", "n"]
 
 
+@pytest.mark.parametrize(
+    ("terminating", "message"),
+    [
+        pytest.param(False, "found a placement for podgroup, preempting 1 victims", id="they-run"),
+        pytest.param(True, "ongoing preemption on nominated nodes", id="they-terminate-for-another-pod"),
+    ],
+)
+def test_a_nominated_group_preempts_pods_on_its_node_unless_they_terminate(terminating: bool, message: str) -> None:
+    cluster, high = Cluster(), {"priorityClassName": "high"}
+    low = [pod(name, "") for name in ("low-1", "low-2")]
+    for each in low:
+        each["metadata"]["finalizers"] = ["example.com/stays"]
+    cluster.add(*low, pod("a", **high))
+    store = cluster.engine.store
+    store.merge_patch("Pod", "default", "a", {"status": {"nominatedNodeName": "n"}}, subresource="status")
+    if terminating:
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        store.merge_patch("Pod", "default", "low-1", {"status": {"conditions": [target]}}, subresource="status")
+        store.delete("Pod", "default", "low-1")
+    store.create(group(1, **high))
+    cluster.engine.run_until_idle()
+    assert cluster.condition()["message"].endswith(message)
+
+
 def test_while_a_group_preempts_none_of_its_pods_waits_at_permit() -> None:
     cluster = Cluster(pod("low-1", ""), pod("low-2", ""))
     high = {"priorityClassName": "high"}
