@@ -22,7 +22,10 @@ from kschedd.metrics.catalogue import (
 )
 from kschedd.queue.entry import Move, QueuedPod
 from kschedd.queue.metrics import MoveMetrics, queue_metrics
-from kschedd.scheduling.gangs.counted import group_fault
+from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.gangs.counted import group_fault, try_counted
+from kschedd.scheduling.nominations.nominator import Nominator
 from kschedd.scheduling.profiles.metrics import SchedulingMetrics
 from tests.scheduling.test_metrics import shown
 
@@ -203,7 +206,9 @@ def test_a_filter_that_was_skipped_without_the_victims_stays_skipped_as_upstream
 
 
 def entry(name: str, **spec: Any) -> QueuedPod:
-    found = Pod.from_raw(pod(name, **spec))
+    raw = pod(name, **spec)
+    raw["metadata"]["uid"] = name
+    found = Pod.from_raw(raw)
     return QueuedPod(found, found.key, 0)
 
 
@@ -233,6 +238,32 @@ def test_why_pods_are_not_tried_as_one_group(entries: list[QueuedPod], why: str)
     others = group_fault(machine, "default/gang", [entry("a", schedulerName="other")])
     assert others.endswith('got: "default-scheduler" and "other"'), "pods that are scheduled already count as well"
     assert group_fault(machine, "default/none", entries) == 'podgroup.scheduling.k8s.io "none" not found'
+
+
+def tried(cluster: Cluster, names: str, nominator: Nominator, called: list[str] | None = None) -> dict[str, bool]:
+    """Try pods of the group `gang`; return whether each tried pod fits. `called` gets the pods before which to stop."""
+    paused: list[str] = [] if called is None else called
+
+    def broken(entry: QueuedPod, fault: Exception) -> FitError:
+        raise AssertionError("no attempt is expected to fail") from fault
+
+    entries = [entry(name) for name in names]
+    machine, noted = cluster.engine.machine, lambda entry, _: paused.append(entry.pod.name)
+    found = drive(try_counted(machine, nominator, entries, 0.0, broken, noted))
+    return {member.entry.pod.name: member.failed is None for member in found.members}
+
+
+def test_a_cycle_may_stop_before_each_pod_except_the_first_and_ends_when_too_few_pods_are_left() -> None:
+    called: list[str] = []
+    assert tried(Cluster(group(4)), "abcd", Nominator(), called) == {"a": True, "b": True, "c": False}
+    assert called == ["b", "c"]
+
+
+def test_a_nomination_of_another_pod_of_the_group_does_not_count_in_its_cycle() -> None:
+    cluster, nominator, other = Cluster(group(1), pod("there", "")), Nominator(), entry("b").pod
+    nominator.add(other, "n")
+    assert tried(cluster, "ab", nominator) == {"a": True, "b": False}
+    assert nominator.node_of(other.uid) == "n"
 
 
 def test_a_cycle_that_stopped_between_two_pods_goes_on_with_the_first_one_in_its_place() -> None:
