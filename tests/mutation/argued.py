@@ -24,6 +24,9 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'(not self._machine.cluster.is_assumed(entry.pod))'",
         ): "The pod of a failed attempt is not assumed.",
     },
+    "scheduling/popped": {
+        ("if most < 2:", "'most < 2' becomes '(most <= 2)'"): _SPEED,
+    },
     "queue/keyed_heap": {("self._next = 0", "'0' becomes '1'"): "The numbers only order items."},
     "queue/in_flight": {
         ("_BATCH = 256", "'256' becomes '257'"): _SPEED,

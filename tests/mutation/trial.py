@@ -170,7 +170,7 @@ TESTED_BY: Final = {
         "scheduling/test_resizes scheduling/test_observed_batches"
     ),
     "scheduling/popped": (
-        "scheduling/test_driver scheduling/test_pod_group_stepping scheduling/test_stepping scheduling/test_runs"
+        "scheduling/test_popped scheduling/test_driver scheduling/test_pod_group_stepping scheduling/test_stepping"
     ),
     "scheduling/preemption/candidates": "scheduling/test_candidates scheduling/test_pod_groups_of_1_37",
     "scheduling/preemption/dry_run": ("scheduling/test_victims scheduling/test_candidates scheduling/test_preemption"),
