@@ -121,7 +121,6 @@ class GroupCycles:
     def _before_member(self, entry: QueuedPod, tried: Sequence[TriedMember]) -> StopPoint | None:
         """Return the stop point of a PodGroup's cycle before this pod, or None if the cycle continues."""
         debugger, attempts = self._debugger, self._attempts
-        attempts.group_tried = ()
         at = StopPoint(debugger.cycle, entry.pod, entry.attempts, "", "")
         if not debugger.engaged or not self.stops_within:
             return None

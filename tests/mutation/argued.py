@@ -24,6 +24,12 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
             "'(not self._machine.cluster.is_assumed(entry.pod))'",
         ): "The pod of a failed attempt is not assumed.",
     },
+    "scheduling/machine": {
+        (
+            "scheduler = self.schedulers[entries[0].pod.scheduler_name]",
+            "'0' becomes '1'",
+        ): "All pods of a run have the same profile.",
+    },
     "scheduling/popped": {
         ("if most < 2:", "'most < 2' becomes '(most <= 2)'"): _SPEED,
     },

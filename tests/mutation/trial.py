@@ -161,7 +161,7 @@ TESTED_BY: Final = {
     "scheduling/loop": "scheduling/test_loop scheduling/test_loop_effects",
     "scheduling/machine": (
         "scheduling/test_machine scheduling/test_scheduler scheduling/test_driver "
-        "scheduling/test_pod_group_cycle scheduling/test_runs"
+        "scheduling/test_pod_group_cycle scheduling/test_object_faults scheduling/test_runs"
     ),
     "scheduling/nominations/counted": "scheduling/test_nominations scheduling/test_candidates",
     "scheduling/nominations/pending": "scheduling/test_pending_pods",

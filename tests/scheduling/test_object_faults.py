@@ -14,6 +14,7 @@ from kschedd.queue.event_handlers import EventHandlers
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.inputs import Observe
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.pending import PendingPods
 from kschedd.store.objects.log import ADDED, DELETED, EventType, WatchEvent
@@ -65,6 +66,35 @@ def test_a_node_that_cannot_be_taken_in_is_not_there_and_comes_later(tripping: s
     machine.observe([], 11.0)
     assert set(machine.cluster.table.row_of) == {"good", "bad", "better"}
     assert not machine.faults
+
+
+def test_the_driver_takes_it_in_with_a_later_observation(tripping: set[str]) -> None:
+    cluster = driven.Driven()
+    cluster.see(driven.node("good"), driven.node("bad"))
+    tripping.clear()
+    cluster.driver.step(Observe(()), 2.0)
+    assert set(cluster.machine.cluster.table.row_of) == {"good", "bad"}
+    assert not cluster.machine.faults
+
+
+def test_a_pending_pod_that_is_deleted_is_no_fault() -> None:
+    cluster = driven.Driven()
+    cluster.see(driven.pod("p"))
+    cluster.goes("p")
+    assert not cluster.machine.faults
+
+
+def test_the_fault_of_a_pending_pod_ends_with_its_next_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trip(self: PendingPods, pod: Pod) -> None:
+        raise TypeError("cannot be kept")
+
+    cluster = driven.Driven()
+    with monkeypatch.context() as patched:
+        patched.setattr(PendingPods, "put", trip)
+        cluster.see(driven.pod("p"))
+    assert [str(fault.ref) for fault in cluster.machine.faults.faults()] == ["Pod/default/p"]
+    cluster.see(driven.pod("p", resourceVersion="2"))
+    assert not cluster.machine.faults
 
 
 def test_a_pod_that_cannot_be_counted_takes_nothing_of_its_node(tripping: set[str]) -> None:

@@ -25,8 +25,10 @@ from kschedd.queue.metrics import MoveMetrics, queue_metrics
 from kschedd.scheduling.attempt.outcome import FitError
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.gangs.counted import group_fault, try_counted
+from kschedd.scheduling.inputs import BeginGroupCycle, PodsPopped
 from kschedd.scheduling.nominations.nominator import Nominator
 from kschedd.scheduling.profiles.metrics import SchedulingMetrics
+from tests.scheduling.driven import NOW, Driven
 from tests.scheduling.test_metrics import shown
 
 Raw = dict[str, Any]
@@ -92,6 +94,31 @@ def test_the_cycle_ends_as_soon_as_too_few_pods_are_left() -> None:
     cluster = Cluster(group(3), pod("a"), pod("b"), pod("c"))
     assert set(cluster.nodes().values()) == {""}
     assert cluster.condition()["message"].startswith("minCount (3) cannot be satisfied: 2 scheduled, 0 remaining")
+
+
+def test_a_group_that_failed_is_tried_again_once_another_node_is_there() -> None:
+    cluster = Cluster(group(3), pod("a"), pod("b"), pod("c"))
+    assert cluster.nodes() == {"a": "", "b": "", "c": ""}
+    cluster.add({**NODE, "metadata": {"name": "another"}})
+    assert "" not in cluster.nodes().values()
+
+
+def test_the_pods_of_a_group_are_tried_in_order_of_priority_and_then_of_attempts() -> None:
+    run = Driven(version=V1_37, gates={"GenericWorkload": True})
+    run.see(NODE, group(1))
+    entries = []
+    for name, priority, attempts in (("late", 0, 1), ("often", 0, 3), ("first", 5, 1)):
+        raw = pod(name, priority=priority)
+        raw["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": "1"}
+        run.see(raw)
+        entries.append(run.entry(name))
+        entries[-1].attempts = attempts
+    run.driver.step(PodsPopped(entries))
+    tried: list[str] = []
+    head = run.driver.popped.take()
+    assert head is not None
+    drive(run.driver.step(BeginGroupCycle(head, lambda: NOW, lambda entry, result: tried.append(entry.pod.name))))
+    assert tried == ["first", "often", "late"]
 
 
 def test_a_group_is_one_entity_among_the_metrics_of_the_queue() -> None:

@@ -88,6 +88,15 @@ def test_none_preempts_pods_of_its_own_priority() -> None:
     assert cluster.pods() == ["grows", "small"]
 
 
+def test_a_pod_that_is_deleted_while_its_resize_is_deferred_waits_no_more() -> None:
+    cluster = Cluster(grows="")
+    cluster.resize("4")
+    assert "default/grows" in cluster.engine.driver.pending.pods
+    cluster.engine.store.delete("Pod", "default", "grows")
+    cluster.engine.run_to_rest()
+    assert "default/grows" not in cluster.engine.driver.pending.pods
+
+
 def test_a_node_may_forbid_it_until_its_policy_changes() -> None:
     cluster = Cluster(**FORBIDDEN)
     cluster.resize("4")
