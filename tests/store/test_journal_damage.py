@@ -5,6 +5,7 @@ It never loses data without a message, and raises no other exception. KSCHEDD_ST
 default is small.
 """
 
+import errno
 import os
 import random
 import shutil
@@ -17,9 +18,12 @@ from typing import Any
 import attrs
 import pytest
 
+from kschedd.store.journal.disk import REAL_DISK, Disk, RealDisk
+from kschedd.store.journal.head import Head, HeadFile
 from kschedd.store.journal.journal import Journal, JournalDamaged, JournalError
 from kschedd.store.journal.salvage import Opened, open_journal
 from kschedd.store.store import Store
+from tests.faults.fake_disk import FakeDisk
 from tests.store.manifests import Clock, config_map, node, pod
 
 _PAGE = 4096
@@ -102,10 +106,10 @@ def harm(folder: Path, chance: random.Random) -> str:
     return f"{what} {file.name} at {at} of {len(data)}"
 
 
-def try_open(file: Path, *, drop_damaged: bool) -> Opened | JournalError:
+def try_open(file: Path, *, drop_damaged: bool, disk: Disk = REAL_DISK) -> Opened | JournalError:
     """Open the journal and return the result, or the error that rejected it."""
     try:
-        opened = open_journal(file, now=Clock(), seed=3, admission=None, drop_damaged=drop_damaged)
+        opened = open_journal(file, now=Clock(), seed=3, admission=None, drop_damaged=drop_damaged, disk=disk)
     except JournalError as refusal:
         return refusal
     opened.journal.close()
@@ -182,11 +186,11 @@ class LastWrites:
     starts: dict[int, int]  # offset in the log of each version
 
     @classmethod
-    def made(cls, folder: Path) -> "LastWrites":
-        (folder / "at-work").mkdir()
-        store, starts = Store(now=Clock(), seed=3), {}
+    def made(cls, folder: Path, after: int = 0) -> "LastWrites":
+        (folder / "at-work").mkdir(parents=True)
+        store, starts = Store(now=Clock(), seed=3, version=after), {}
         journal = Journal(folder / "at-work" / "journal.db")
-        journal.append(store.written_after(0))
+        journal.append(store.written_after(after))
         for number in range(5):
             before = store.version
             starts[before + 1] = (folder / "at-work" / "journal.db-wal").stat().st_size
@@ -340,3 +344,153 @@ def test_of_a_snapshot_alone_words_say_up_to_where_it_goes_and_that_a_name_canno
     assert [obj.name for obj in opened.store.list("ConfigMap")] == ["c0", "c2"]
     assert "lost from the snapshot: an object whose name cannot be read" in opened.lost
     assert f"writes after version {store.version} may be lost as well" in opened.lost
+
+
+def salvaged(file: Path) -> tuple[Store, str]:
+    """Salvage a journal and return the store and the reported losses."""
+    opened = open_journal(file, now=Clock(), seed=3, admission=None, drop_damaged=True)
+    opened.journal.close()
+    assert opened.store is not None
+    return opened.store, "; ".join(opened.lost)
+
+
+def test_new_versions_are_above_the_versions_of_another_history_in_the_head(tmp_path: Path) -> None:
+    last = LastWrites.made(tmp_path)
+    head = HeadFile(last.folder / "journal.db-head")
+    for version in (3_499_999, 3_500_000):
+        head.write(Head(version, 0, "e" * 32))
+    head.close()
+    store, lost = salvaged(last.folder / "journal.db")
+    assert store.version == 4_000_000
+    assert [obj.name for obj in store.list("ConfigMap")] == ["c0", "c1", "c2", "c3", "c4"]
+    assert f"writes after version {last.version} may be lost as well" in lost
+
+
+def test_new_versions_are_above_the_version_of_a_write_that_may_be_lost(tmp_path: Path) -> None:
+    count = LastWrites.made(tmp_path / "counted").version
+    last = LastWrites.made(tmp_path / "harmed", after=1_000_000 - count)
+    last.harm_log(1_000_000)
+    last.harm_head(before_last=0, copies=2)
+    store, lost = salvaged(last.folder / "journal.db")
+    assert "writes after version 999999 may be lost as well" in lost
+    assert store.version == 2_000_000
+
+
+def harm_table(file: Path, table: str) -> None:
+    """Overwrite the first page of this table."""
+    with closing(sqlite3.connect(file)) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    data = bytearray(file.read_bytes())
+    data[(page - 1) * _PAGE : page * _PAGE] = b"\xff" * _PAGE
+    file.write_bytes(data)
+
+
+def test_events_and_objects_in_damaged_pages_are_reported_as_lost(tmp_path: Path) -> None:
+    store = Store(now=Clock(), seed=3)
+    store.create(config_map("in-the-snapshot"))
+    file = tmp_path / "journal.db"
+    journal = Journal(file)
+    journal.append(store.written_after(0))
+    journal.compact()
+    base, count = store.version, journal.state.count
+    store.create(config_map("in-an-event"))
+    journal.append(store.written_after(base))
+    journal.close()
+    shutil.copy(file, tmp_path / "copy")
+    harm_table(file, "events")
+    again, lost = salvaged(file)
+    assert [obj.name for obj in again.list("ConfigMap")] == ["in-the-snapshot"]
+    assert "the events cannot be read completely: database disk image is malformed" in lost
+    assert f"lost: the writes from version {base + 1} to version {store.version};" in lost
+    shutil.copy(tmp_path / "copy", file)
+    harm_table(file, "objects")
+    again, lost = salvaged(file)
+    assert [obj.name for obj in again.list("ConfigMap")] == ["in-an-event"]
+    assert "the snapshot cannot be read completely: database disk image is malformed" in lost
+    assert f"lost from the snapshot: {count} missing objects" in lost
+
+
+def test_an_unknown_number_of_lost_objects_is_reported(tmp_path: Path) -> None:
+    last = LastWrites.made(tmp_path)
+    with closing(sqlite3.connect(last.folder / "journal.db")) as db, db:
+        db.execute("UPDATE meta SET value = x'00' WHERE name = 'state'")
+    there, lost = last.opened(drop_damaged=True)
+    assert there == ["c0", "c1", "c2", "c3", "c4"]
+    assert "the number of objects in the snapshot is unknown" in lost
+
+
+@pytest.mark.parametrize("events", [False, True], ids=["only-the-head", "the-head-and-the-events"])
+def test_writes_are_not_reported_as_lost_if_there_may_have_been_none(tmp_path: Path, events: bool) -> None:
+    file = tmp_path / "journal.db"
+    Journal(file).close()
+    (tmp_path / "journal.db-head").write_bytes(b"\xff" * 1024)
+    if events:
+        harm_table(file, "events")
+    _, lost = salvaged(file)
+    assert "writes after version 0 may be lost as well" in lost
+    assert "lost: the writes" not in lost
+
+
+def test_a_file_system_without_links_keeps_the_damaged_journal_in_place(tmp_path: Path) -> None:
+    class NoLinks(RealDisk):
+        def link(self, source: Path, target: Path) -> None:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    last = LastWrites.made(tmp_path)
+    last.harm_log(last.version)
+    refusal = try_open(last.folder / "journal.db", drop_damaged=True, disk=NoLinks())
+    assert str(refusal).endswith("journal.db: the damaged files cannot be replaced: Operation not permitted")
+    there, _ = last.opened(drop_damaged=True)
+    assert there == ["c0", "c1", "c2", "c3"]
+
+
+def test_writes_before_a_write_with_a_negative_version_are_kept(tmp_path: Path) -> None:
+    last = LastWrites.made(tmp_path)
+    file = last.folder / "journal.db"
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("UPDATE events SET version = -7 WHERE version = ?", (last.version - 1,))
+    with pytest.raises(JournalDamaged, match=r"version 1 is missing \(the next version is -7\)"):
+        last.opened()
+    there, lost = last.opened(drop_damaged=True)
+    assert there == ["c0", "c1", "c2"]
+    assert f"lost: the writes from version {last.version - 1} to version {last.version}" in lost
+
+
+def test_the_damaged_files_are_kept_and_their_log_does_not_reach_the_new_journal(tmp_path: Path) -> None:
+    last = LastWrites.made(tmp_path)
+    last.harm_log(last.version)
+    file = last.folder / "journal.db"
+    parts = [file.with_name(f"journal.db{suffix}") for suffix in ("", "-wal", "-head")]
+    with closing(sqlite3.connect(file)) as reader:  # SQLite keeps the log while another process reads the journal
+        events = reader.execute("SELECT * FROM events ORDER BY version").fetchall()
+        before = [part.read_bytes() for part in parts]
+        store, lost = salvaged(file)
+    assert "the damaged files are saved as journal.db.damaged-1*" in lost
+    again = try_open(file, drop_damaged=False)
+    assert isinstance(again, Opened)
+    assert again.store is not None
+    assert everything(again.store) == everything(store)
+    aside = [part.with_name(part.name.replace(".db", ".db.damaged-1")) for part in parts]
+    assert [part.read_bytes() for part in aside] == before
+    with closing(sqlite3.connect(aside[0])) as db:
+        assert db.execute("SELECT * FROM events ORDER BY version").fetchall() == events
+
+
+@pytest.mark.parametrize("free", range(8, 32, 4))
+def test_a_disk_with_few_free_pages_loses_nothing_of_a_damaged_journal(free: int) -> None:
+    file, disk = Path("/journal.db"), FakeDisk(random.Random(1))
+    store = Store(now=Clock(), seed=3)
+    for number in range(60):
+        store.create(config_map(f"c{number}", text="x" * 300))
+    with closing(Journal(file, disk=disk)) as journal:
+        journal.append(store.written_after(0))
+    disk.names[Path("/journal.db-head")].write(b"\xff" * 1024, 0)
+    disk.capacity = disk.used + free * _PAGE
+    first = try_open(file, drop_damaged=True, disk=disk)
+    assert isinstance(first, Opened) or str(first).startswith("/journal.db.new: cannot be")
+    disk.capacity = None
+    second = try_open(file, drop_damaged=True, disk=disk)
+    disk.close_all()
+    assert isinstance(second, Opened)
+    assert second.store is not None
+    assert everything(second.store) == everything(store)

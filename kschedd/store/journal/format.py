@@ -153,7 +153,9 @@ def read_state(packed: object) -> State | None:
 def read_event(row: Any) -> Event | None:
     """Parse a row of `events`, or return None if it is damaged. The caller must check the chain."""
     version, code, kind, namespace, name, raw, checksum, chain = row
-    if code not in TYPES or not isinstance(chain, int) or not whole(kind, namespace, name, raw, checksum):
+    if version < 0 or code not in TYPES or not isinstance(chain, int):
+        return None
+    if not whole(kind, namespace, name, raw, checksum):
         return None
     return Event(version, TYPES[code], kind, namespace, name, raw, checksum, chain)
 

@@ -9,6 +9,7 @@ received. A client that resumes a watch from an old version therefore gets 410 G
 
 import sqlite3
 from collections.abc import Callable, Collection
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -47,7 +48,7 @@ class Salvaged:
     """The recovered objects, and messages about the lost content."""
 
     objects: dict[Key, Object] = attrs.field(factory=dict)
-    version: int = 0  # version of the recovered objects, in the new epoch
+    version: int = attrs.field(init=False)  # version of the recovered objects, in the new epoch
     lost: list[str] = attrs.field(factory=list)
 
 
@@ -170,9 +171,9 @@ def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead 
     highest = 0
     try:
         highest = _highest(db)
-        for row in db.execute("SELECT * FROM events ORDER BY version"):
+        for row in db.execute("SELECT * FROM events WHERE version > 0 ORDER BY version"):
             event = read_event(row)
-            if event is None or (version is not None and event.version <= version):
+            if event is None:
                 break
             if chain is not None and event.chain != link(chain, event.version, CODES[event.type], event.sum):
                 break
@@ -221,10 +222,9 @@ def _put_in_place(path: Path, store: Store, disk: Disk) -> Path:
     try:
         for suffix in ("", "-journal", "-wal", "-shm", "-head"):
             disk.unlink(beside(fresh, suffix))
-        journal = Journal(fresh, disk=disk)
-        journal.snapshot(store)
-        journal.compact()
-        journal.close()
+        with closing(Journal(fresh, disk=disk)) as journal:
+            journal.snapshot(store)
+            journal.compact()
         for suffix in ("-wal", "-head"):
             if disk.status(beside(path, suffix)) is not None:
                 disk.copy(beside(path, suffix), beside(aside, suffix))
