@@ -2,7 +2,9 @@
 
 import os
 import select
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from time import perf_counter
@@ -40,12 +42,21 @@ class StoredPlace:
         self.pod, self.least = pod, least
 
 
+class Unreadable:
+    def __setstate__(self, state):
+        raise ValueError("unreadable")
+
+    def __init__(self):
+        self.text = "has a state"
+
+
 class Elsewhere:
     name = "Elsewhere"
     worker_processes = 2
 
     def __init__(self, args, handle):
         self.args, self.handle = args, handle
+        self.inherited = None  # the FIFO, in a process that the plugin has forked
 
     @classmethod
     def from_args(cls, args, handle):
@@ -55,8 +66,12 @@ class Elsewhere:
         state.data["Elsewhere"] = StoredPlace(pod, 2)
         if pod.name == "locked":
             state.data["lock"] = threading.Lock()
+        if pod.name == "unreadable":
+            state.data["unreadable"] = Unreadable()
 
     def filter(self, state, pod, node):
+        if self.inherited is not None:
+            os.write(self.inherited, b"called again")
         if pod.name == "dies":
             os._exit(3)
         if pod.name == "forks":
@@ -66,6 +81,7 @@ class Elsewhere:
             if os.fork():
                 os.close(fifo)
             else:
+                self.inherited = fifo
                 os.write(fifo, b"here")
                 if pod.name == "stays":
                     threading.Event().wait()
@@ -96,6 +112,21 @@ class Elsewhere:
     def score(self, state, pod, node):
         return len(node.labels) + self.args.values["more"] + sum(port for _, _, port in node.used_ports) % 7
 """
+
+ARGS_OF_ONE_PROCESS = f"""
+import sys
+
+import attrs
+
+@attrs.frozen
+class Args:
+    more: int = attrs.field(default=5)
+
+    @more.validator
+    def check_process(self, attribute, value):
+        if "pytest" not in sys.modules:
+            raise ValueError("not here")
+{PLUGIN.replace("    worker_processes = 2", "    worker_processes = 2; args_type = Args")}"""
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +163,8 @@ def plugin(
         start_limit_s=PATIENCE_S,
         processes=processes,
     )
-    args = RawArgs({"more": 5, "fifo": str(folder / "fifo")})
+    args_type = getattr(guarded.added["Elsewhere"], "args_type", None)
+    args = args_type() if args_type else RawArgs({"more": 5, "fifo": str(folder / "fifo")})
     made: GuardedPlugin = guarded.make("Elsewhere", args, Handle(cluster, {"Gate": True}, 7))
     return made
 
@@ -215,11 +247,37 @@ def test_one_that_dies_fails_the_call_alone(
         assert len(elsewhere(made, "filter", "web", cluster)) == 4
 
 
-def test_an_interrupt_of_the_daemon_does_not_end_a_process(
+def test_an_interrupt_of_the_daemon_does_not_end_a_process(tmp_path: Path, cluster: SchedulerCache) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits SIG_IGN
+    try:
+        with closing(WorkerProcesses(1, PATIENCE_S)) as processes:
+            made = plugin(tmp_path, cluster, processes)
+            expected = elsewhere(made, "filter", "web", cluster)
+            assert elsewhere(made, "filter", "interrupted", cluster) == expected
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_process_that_cannot_read_the_data_of_a_call_ends(
     tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
 ) -> None:
     made = plugin(tmp_path, cluster, processes)
-    assert len(elsewhere(made, "filter", "interrupted", cluster)) == 4
+    with pytest.raises(PluginError, match=r"its worker process ended during filter \(exit status 1\)"):
+        elsewhere(made, "filter", "unreadable", cluster)
+    assert len(elsewhere(made, "filter", "web", cluster)) == 4
+
+
+def test_calls_wait_for_the_only_process(tmp_path: Path, cluster: SchedulerCache) -> None:
+    with closing(WorkerProcesses(1, PATIENCE_S)) as processes:
+        made = plugin(tmp_path, cluster, processes)
+        with ThreadPoolExecutor(2) as threads:
+            calls = [threads.submit(elsewhere, made, "filter", "web", cluster) for _ in range(2)]
+            try:
+                one, other = (call.result(PATIENCE_S) for call in calls)
+            finally:
+                count = processes.count
+                processes.close()
+    assert (len(one), one, count) == (4, other, 1)
 
 
 def test_what_a_plugin_forks_off_does_not_answer_as_well(
@@ -274,6 +332,14 @@ def test_one_that_cannot_be_made_there_says_why(
     text = f"{PLUGIN}\nimport sys\n\nif 'pytest' not in sys.modules:\n    raise ValueError('not here')\n"
     made = plugin(tmp_path, cluster, processes, text)
     with pytest.raises(PluginError, match=r"cannot be created in a worker process: ValueError: not here"):
+        elsewhere(made, "filter", "web", cluster)
+
+
+def test_arguments_that_cannot_be_read_there_are_reported(
+    tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
+) -> None:
+    made = plugin(tmp_path, cluster, processes, ARGS_OF_ONE_PROCESS)
+    with pytest.raises(PluginError, match=r"cannot be created in a worker process: ConfigErrors: args: .* not here"):
         elsewhere(made, "filter", "web", cluster)
 
 

@@ -219,12 +219,12 @@ class WorkerProcesses:
             process = WorkerProcess()
             process.answer(None, self._start_limit_s)
         except (OSError, _Gone) as fault:
-            raise PluginError(plugin.name, method, f"no worker process can be started: {fault}") from None
-        finally:
             with self._changed:
                 self._starting -= 1
-                self._changed.notify_all()
+                self._changed.notify()
+            raise PluginError(plugin.name, method, f"no worker process can be started: {fault}") from None
         with self._changed:
+            self._starting -= 1
             if not self._closed:
                 self._all.add(process)
                 return process
