@@ -63,7 +63,7 @@ def _read(orders: BufferedReader) -> list[Any] | None:
     """Read the next command; return None if the pipe was closed, even within a command."""
     head = orders.read(LENGTH)
     size = int.from_bytes(head, "little")
-    body = orders.read(size) if len(head) == LENGTH else b""
+    body = orders.read(size)
     if len(head) < LENGTH or len(body) < size:
         return None
     order: list[Any] = msgpack.unpackb(body)
