@@ -272,7 +272,20 @@ ARGUED: Final[dict[str, dict[tuple[str, str], str]]] = {
     "store/journal/offline": {
         ("journal.close()", "'journal.close()' becomes 'pass'"): "The end of the function closes the journal as well.",
     },
+    "store/journal/format": {
+        ("RESERVED: Final = 10_000", "'10_000' becomes '10001'"): (
+            "The number determines how often versions are reserved and how many are skipped after a restart."
+        ),
+    },
+    "store/journal/state_dir": {
+        (
+            "if time.monotonic() > patience:",
+            "'time.monotonic() > patience' becomes '(time.monotonic() >= patience)'",
+        ): "The maximum wait ends at the same time.",
+    },
     "store/journal/journal": {
+        ("seed: int = 0,", "'0' becomes '1'"): "Every seed is valid; no test or caller depends on the default.",
+        ("raise", "'raise' becomes 'pass'"): "The objects are then read again, which raises the same error.",
         ("history: int = 100_000,", "'100_000' becomes '100001'"): _BOUND,
     },
     "plugins/defaultpreemption": {

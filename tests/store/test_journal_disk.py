@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -349,4 +350,12 @@ def test_a_new_database_is_private_and_reads_invalid_text(tmp_path: Path) -> Non
     db.execute("CREATE TABLE t (x TEXT)")
     db.execute("INSERT INTO t VALUES (CAST(x'61ff' AS TEXT))")
     assert list(db.execute("SELECT x FROM t")) == [("a\ufffd",)]
+    db.close()
+
+
+def test_a_database_is_used_by_several_threads(tmp_path: Path) -> None:
+    db = RealDisk().connect(tmp_path / "a.db")
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(db.execute, "CREATE TABLE t (x)").result()
+    assert list(db.execute("SELECT name FROM sqlite_master")) == [("t",)]
     db.close()

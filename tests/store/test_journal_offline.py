@@ -139,6 +139,12 @@ def test_where_there_is_no_journal_none_is_made(tmp_path: Path, name: str) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_state_directory_whose_journal_is_missing_is_not_empty(state: Path) -> None:
+    (state / "journal.db").unlink()
+    with pytest.raises(JournalError, match=r"journal\.db: is missing, but journal\.db-head exists: restore a copy"):
+        verified(state)
+
+
 def test_a_journal_of_a_newer_format_is_refused_in_words(state: Path) -> None:
     journal = Journal(state / "journal.db")
     journal._db.execute("UPDATE meta SET value = 4 WHERE name = 'format'")

@@ -80,7 +80,7 @@ def test_a_state_is_read_as_it_was_packed_and_a_damaged_one_is_none() -> None:
     assert read_state(packed) == STATE
     for at in range(len(packed)):
         assert read_state(packed[:at] + bytes((packed[at] ^ 1,)) + packed[at + 1 :]) is None
-    for damaged in (None, 7, "a text", packed.hex(), b"", b"1234", packed[:-1]):
+    for damaged in (None, 7, "a text", packed.hex(), b"", b"1234", bytes(4), packed[:-1]):
         assert read_state(damaged) is None
 
 
@@ -97,6 +97,7 @@ def test_a_row_of_events_is_read_whole_or_not_at_all() -> None:
         5,
     )
     wrong: dict[int, tuple[object, ...]] = {
+        0: (-1,),
         1: (3, None, "1"),
         2: ("Node", None, b"Pod"),
         3: ("other", None),
@@ -108,6 +109,15 @@ def test_a_row_of_events_is_read_whole_or_not_at_all() -> None:
     for place, values in wrong.items():
         for value in values:
             assert read_event((*row[:place], value, *row[place + 1 :])) is None, (place, value)
+
+
+@pytest.mark.parametrize("place", [2, 3, 4], ids=["kind", "namespace", "name"])
+def test_a_missing_name_does_not_match_the_checksum_of_an_object_named_none(place: int) -> None:
+    row = ("None", "None", "None", b"raw", row_sum("None", "None", "None", b"raw"))
+    assert read_event((3, 1, *row, 5)) is not None
+    event = [3, 1, *row, 5]
+    event[place] = None
+    assert read_event(event) is None
 
 
 def test_what_is_damaged_says_up_to_where_all_is_whole_if_that_is_known() -> None:
@@ -215,6 +225,14 @@ def test_a_journal_that_ends_where_a_damaged_head_does_may_lack_writes(path: Pat
     with pytest.raises(JournalDamaged, match=why) as damaged:
         Journal(path)
     assert damaged.value.good_version == store.version - 1
+
+
+def test_a_closed_journal_leaves_no_descriptor_open(path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    journal, _ = filled(path, "a")
+    assert len(os.listdir("/proc/self/fd")) > before
+    journal.close()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 # -- transactions and pragmas ----------------------------------------------------------------------------------------

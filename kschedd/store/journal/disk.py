@@ -110,8 +110,8 @@ class RealDisk:
         os.fdatasync(descriptor)
 
     def flush(self, path: Path) -> None:
-        for each, flags in ((path, os.O_RDWR), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
-            descriptor = os.open(each, flags | os.O_CLOEXEC)
+        for each in (path, path.parent):
+            descriptor = os.open(each, os.O_RDONLY)
             try:
                 self.fdatasync(descriptor)
             finally:

@@ -87,7 +87,7 @@ def read_snapshot(file: Path) -> Snapshot:
         raise SnapshotError(str(file), f"is not a snapshot, or is damaged: {error}") from error
     except OSError as error:
         raise SnapshotError(str(file), f"cannot be read: {error.strerror or error}") from error
-    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(data) + 1)
+    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(data))
     unpacker.feed(data)
     try:
         head: Any = unpacker.unpack()
