@@ -351,6 +351,21 @@ def test_a_process_creates_a_plugin_again_that_it_has_dropped(tmp_path: Path, cl
         assert processes.count == 1
 
 
+def test_a_call_that_waits_for_the_only_process_gets_another_if_it_dies(
+    tmp_path: Path, cluster: SchedulerCache
+) -> None:
+    with closing(WorkerProcesses(1, PATIENCE_S)) as processes:
+        made = plugin(tmp_path, cluster, processes)
+        with ThreadPoolExecutor(2) as threads:
+            dying, waiting = (threads.submit(elsewhere, made, "filter", name, cluster) for name in ("dies", "web"))
+            with pytest.raises(PluginError, match="exit status 3"):
+                dying.result(PATIENCE_S)
+            try:
+                assert len(waiting.result(PATIENCE_S)) == 4
+            finally:
+                processes.close()
+
+
 def test_a_process_that_cannot_be_started_fails_the_call_alone(
     tmp_path: Path, cluster: SchedulerCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
