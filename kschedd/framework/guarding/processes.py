@@ -215,19 +215,23 @@ class WorkerProcesses:
                     return process
                 self._all.discard(process)
             self._starting += 1
+        is_started = False
         try:
             process = WorkerProcess()
             process.answer(None, self._start_limit_s)
+            is_started = True
         except (OSError, _Gone) as fault:
+            raise PluginError(plugin.name, method, f"no worker process can be started: {fault}") from None
+        finally:
             with self._changed:
                 self._starting -= 1
-                self._changed.notify()
-            raise PluginError(plugin.name, method, f"no worker process can be started: {fault}") from None
-        with self._changed:
-            self._starting -= 1
-            if not self._closed:
-                self._all.add(process)
-                return process
+                closed = self._closed
+                if is_started and not closed:
+                    self._all.add(process)
+                else:
+                    self._changed.notify()
+        if not closed:
+            return process
         process.end()
         raise PluginError(plugin.name, method, "the daemon is shutting down")
 
