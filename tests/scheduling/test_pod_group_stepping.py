@@ -196,6 +196,21 @@ def test_a_group_of_which_not_all_fit_comes_to_nothing_after_stops_as_well() -> 
     assert run.stop == ("step", "c")
 
 
+def test_the_pods_of_a_group_are_tried_in_order_of_time_however_often_they_were_tried() -> None:
+    run = Popped()
+    for entry in run.driver.popped.entries:
+        entry.attempts = 9 if entry.pod.name == "b" else 1
+    run.debugger.pause(NOW)
+    run.debugger.next()
+    assert (run.goes_on(), run.stop) == ("", ("next", "a"))
+    run.debugger.next()
+    after_the_first = []
+    for at in run.stops():
+        after_the_first.append(at.pod.name)
+        run.debugger.next()
+    assert after_the_first == ["b"]
+
+
 def test_a_fork_of_a_group_that_is_stopped_within_begins_it_again() -> None:
     run = Popped()
     run.debugger.pause(NOW)
