@@ -418,6 +418,19 @@ def test_the_end_ends_them_all(tmp_path: Path, cluster: SchedulerCache) -> None:
         elsewhere(made, "filter", "web", cluster)
 
 
+def test_a_rejected_node_is_not_counted_as_a_failure(
+    tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
+) -> None:
+    made = plugin(tmp_path, cluster, processes)
+    made.guard.costs = CallCosts()
+    answers = elsewhere(made, "filter", "looks", cluster)
+    assert all(isinstance(answer, Status) for answer in answers)
+    assert {cost.method: (cost.calls, cost.failures) for cost in made.guard.costs.all()} == {
+        "pre_filter": (1, 0),
+        "filter": (4, 0),
+    }
+
+
 def test_costs_are_counted_node_by_node(tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses) -> None:
     made = plugin(tmp_path, cluster, processes)
     made.guard.costs = CallCosts()
