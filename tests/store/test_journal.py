@@ -19,6 +19,7 @@ from kschedd.store.journal.salvage import open_journal
 from kschedd.store.leases import RENEWED_EVERY
 from kschedd.store.store import Store
 from kschedd.values import run_steps
+from tests.store.descriptors import open_files
 from tests.store.manifests import Clock, config_map, node, pod
 
 
@@ -64,10 +65,9 @@ def loaded(path: Path) -> Store:
 
 def salvaged(path: Path) -> tuple[Store, str]:
     """Salvage a journal and return the store and the reported losses."""
-    open_files = len(os.listdir("/proc/self/fd"))
     opened = open_journal(path, now=Clock(), seed=5, admission=None, drop_damaged=True)
     opened.journal.close()
-    assert len(os.listdir("/proc/self/fd")) == open_files, "neither the damaged journal nor a copy stays open"
+    assert not open_files(path.parent), "neither the damaged journal nor a copy stays open"
     assert opened.store is not None
     return opened.store, "; ".join(opened.lost)
 

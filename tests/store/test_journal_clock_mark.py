@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 
 from kschedd.api.text.times import FIRST_S, LAST_S
 from kschedd.store.journal.clock_mark import ClockMark
+from tests.store.descriptors import open_files
 
 
 @pytest.fixture
@@ -58,12 +59,11 @@ def test_a_named_pipe_is_not_waited_for(mark: ClockMark, tmp_path: Path) -> None
 
 
 def test_a_closed_file_is_opened_again(mark: ClockMark, tmp_path: Path) -> None:
-    open_files = len(os.listdir("/proc/self/fd"))
     mark.write(1.0)
     mark.write(2.0)
-    assert len(os.listdir("/proc/self/fd")) == open_files + 1
+    assert open_files(tmp_path) == ["clock"]
     mark.close()
     mark.close()
-    assert len(os.listdir("/proc/self/fd")) == open_files
+    assert not open_files(tmp_path)
     mark.write(3.0)
     assert mark.read() == 3.0

@@ -21,6 +21,7 @@ import pytest
 from kschedd.store.journal.disk import RealDisk
 from kschedd.store.journal.journal import Journal, JournalError
 from kschedd.store.store import Store
+from tests.store.descriptors import open_files
 from tests.store.manifests import Clock, config_map
 
 
@@ -337,10 +338,9 @@ def test_a_flush_reaches_the_file_and_its_folder_and_leaves_no_descriptor_open(
     path, flushed = tmp_path / "a", []
     path.touch()
     monkeypatch.setattr(os, "fdatasync", lambda descriptor: flushed.append(os.readlink(f"/proc/self/fd/{descriptor}")))
-    before = os.listdir("/proc/self/fd")
     RealDisk().flush(path)
     assert flushed == [str(path), str(tmp_path)]
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert not open_files(tmp_path)
 
 
 def test_a_new_database_is_private_and_reads_invalid_text(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Tests of the commands and answers of the process that writes the journal; a thread runs it here."""
 
-import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from kschedd.store.journal import process
 from kschedd.store.journal.journal import Journal, packed
 from kschedd.store.journal.process import LENGTH, framed
 from kschedd.store.store import Store
+from tests.store.descriptors import open_files
 from tests.store.manifests import Clock, config_map
 
 
@@ -123,23 +123,17 @@ def test_a_journal_that_is_not_the_daemons_is_not_opened(
     Writes(tmp_path)
     assert running.asks("open", str(tmp_path / path), epoch) == ["failed", str(tmp_path / path), why]
     assert not (tmp_path / "none.db").exists()
-    assert not _open_files(tmp_path)
+    assert not open_files(tmp_path)
 
 
 def test_the_end_of_the_process_empties_the_log_and_closes_the_files(running: Running, tmp_path: Path) -> None:
     made = Writes(tmp_path)
     running.asks("open", str(made.path), made.epoch)
     running.asks("write", made.next("a"), False)
-    assert _open_files(tmp_path) >= {"journal.db", "journal.db-wal", "journal.db-head"}
+    assert set(open_files(tmp_path)) >= {"journal.db", "journal.db-wal", "journal.db-head"}
     running.close()
-    assert not _open_files(tmp_path)
+    assert not open_files(tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["journal.db", "journal.db-head"]
-
-
-def _open_files(folder: Path) -> set[str]:
-    """Return the names of the files in this folder that the test's process has open."""
-    targets = {os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()}
-    return {Path(each).name for each in targets if Path(each).parent == folder}
 
 
 def test_writes_that_were_answered_and_are_missing_are_damage(running: Running, tmp_path: Path) -> None:

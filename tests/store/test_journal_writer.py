@@ -26,6 +26,7 @@ from kschedd.store.journal.head import head_path
 from kschedd.store.journal.journal import Journal
 from kschedd.store.objects.log import ADDED, DELETED, MODIFIED
 from kschedd.store.store import Store
+from tests.store.descriptors import open_files
 from tests.store.manifests import Clock, config_map
 
 STATE = State("e" * 32, 7, 8, 9, 10)
@@ -228,11 +229,10 @@ def test_a_journal_that_ends_where_a_damaged_head_does_may_lack_writes(path: Pat
 
 
 def test_a_closed_journal_leaves_no_descriptor_open(path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
     journal, _ = filled(path, "a")
-    assert len(os.listdir("/proc/self/fd")) > before
+    assert "journal.db" in open_files(path.parent)
     journal.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert not open_files(path.parent)
 
 
 # -- transactions and pragmas ----------------------------------------------------------------------------------------
