@@ -162,7 +162,7 @@ class MirrorActor:
         return await self._list(resource)
 
     async def _follow(self, resource: ServedResource) -> None:
-        pause = _FIRST_PAUSE_S
+        pause, back = _FIRST_PAUSE_S, self._back
         while True:
             begun = trio.current_time()
             try:
@@ -178,22 +178,13 @@ class MirrorActor:
                 pause = _FIRST_PAUSE_S
                 await trio.sleep_until(begun + pause)  # some servers end each watch immediately
                 continue
-            if trio.current_time() - begun > _STEADY_S:
+            if back.is_set() or trio.current_time() - begun > _STEADY_S:  # the first failure of another outage
                 pause = _FIRST_PAUSE_S
-            is_back = await self._rest(pause)
-            pause = _FIRST_PAUSE_S if is_back else min(2 * pause, _LONGEST_PAUSE_S)
-
-    async def _rest(self, pause: float) -> bool:
-        """Wait for `pause` seconds, or until the server responds again, but at least for the first pause.
-
-        Return whether the server responds again: the next failure is then the first one of another outage. The minimum
-        pause limits the requests to a server that repeatedly responds and then fails.
-        """
-        back = self._back
-        await trio.sleep(_FIRST_PAUSE_S * random.uniform(0.5, 1.5))
-        with trio.move_on_after((pause - _FIRST_PAUSE_S) * random.uniform(0.5, 1.5)):
-            await back.wait()
-        return back.is_set()
+            back = self._back
+            await trio.sleep(_FIRST_PAUSE_S * random.uniform(0.5, 1.5))  # some servers respond and fail immediately
+            with trio.move_on_after((pause - _FIRST_PAUSE_S) * random.uniform(0.5, 1.5)):
+                await back.wait()
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def _watch(self, resource: ServedResource) -> None:
         """Receive the changes of the resource until the server ends the watch."""

@@ -218,17 +218,18 @@ async def test_two_watches_that_are_answered_and_fail_do_not_wake_one_another_at
     assert len(watched) <= 61 * len(mirror.followed), "none more often than every half a second"
 
 
+@pytest.mark.parametrize("others_after_s", [0, 60])
 async def test_a_failure_after_a_long_outage_is_followed_by_a_short_pause(
-    tmp_path: Path, mock_clock: MockClock
+    tmp_path: Path, mock_clock: MockClock, others_after_s: float
 ) -> None:
-    """The watch of pods fails once more after the server has come back and all other watches are healthy."""
+    """The watch of pods fails once more after the server has come back, for other kinds at once or later."""
     server = await ApiServer.connect(str(kubeconfig(tmp_path, "http://there")))
     mock_clock.autojump_threshold = 0
     back_at = trio.current_time() + 200
     watched: list[float] = []
 
     async def healthy_later(resource: ServedResource, since: str) -> AsyncIterator[WatchBatch]:
-        if trio.current_time() < back_at:
+        if trio.current_time() < back_at + (0 if resource.kind == "Pod" else others_after_s):
             raise LiveError("http://there", "connection refused")
         yield WatchBatch()
         if resource.kind == "Pod":
