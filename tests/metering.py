@@ -8,6 +8,9 @@ expressions, in numpy, and in other packages.
 
 The functions of a file are exchanged after the first measurement that calls one of them, because compiling all files
 takes half a minute. A measurement that was followed by an exchange has to be repeated (`until_settled`).
+
+All present functions are found once, at the begin of `metered`; then all present objects are frozen, so that each
+exchange searches only newer objects. A process of tests has millions.
 """
 
 import ast
@@ -35,11 +38,15 @@ _COPYING_METHODS: Final = frozenset("copy sort union difference symmetric_differ
 
 
 class Meter:
-    """The units counted so far, the files that are not exchanged yet, and the number of exchanges."""
+    """The units counted so far, the files that are not exchanged yet, the number of exchanges, and the functions.
+
+    `functions` are those that existed when `metered` began, by file.
+    """
 
     units = 0
     waiting: ClassVar[set[str]] = set()
     exchanges = 0
+    functions: ClassVar[dict[str, list[FunctionType]]] = {}
 
 
 def _turn() -> bool:
@@ -178,14 +185,19 @@ def _paired(plain: CodeType, metered: CodeType) -> Iterator[tuple[CodeType, Code
 
 def _exchange(files: Collection[str], of: Callable[[str], Mapping[CodeType, CodeType]]) -> None:
     """Replace the code of each function of these files by the code that `of` maps it to, if any."""
-    collecting = gc.isenabled()
-    gc.disable()  # syntax trees are many objects, and a collection traverses all objects of the tests as well
+    newer = _functions_of(files)
+    for file in files:
+        for each in (*Meter.functions.get(file, ()), *newer.get(file, ())):
+            each.__code__ = of(file).get(each.__code__, each.__code__)
+
+
+def _functions_of(files: Collection[str]) -> dict[str, list[FunctionType]]:
+    """Return the functions of these files among all objects that are not frozen."""
+    found: dict[str, list[FunctionType]] = {}
     for each in gc.get_objects():
         if type(each) is FunctionType and each.__code__.co_filename in files:
-            code = each.__code__
-            each.__code__ = of(code.co_filename).get(code, code)
-    if collecting:
-        gc.enable()
+            found.setdefault(each.__code__.co_filename, []).append(each)
+    return found
 
 
 @contextmanager
@@ -195,11 +207,15 @@ def metered(package: str = "kschedd") -> Iterator[None]:
     files = {file for module in modules if (file := getattr(module, "__file__", None)) is not None}
     vars(builtins).update(_FUNCTIONS)
     Meter.waiting |= files
+    gc.unfreeze()
+    Meter.functions = _functions_of(files)
+    gc.freeze()
     try:
         yield
     finally:  # functions created within the block have metered code too
         _exchange(files - Meter.waiting, _plain_code)
         Meter.waiting.clear()
+        Meter.functions = {}
 
 
 def meter(called: Collection[str]) -> None:

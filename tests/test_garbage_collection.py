@@ -93,9 +93,9 @@ def test_cycles_that_were_in_use_for_a_while_are_freed() -> None:
 
 
 def test_they_are_freed_too_where_copies_are_made_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage_collection, "_DUE", 20_000)
+    monkeypatch.setattr(garbage_collection, "_DUE", 40_000)
     in_use: deque[Cyclic] = deque(maxlen=1_000)
-    for _ in range(100):
+    for _ in range(60):
         with collection_postponed():
             for _ in range(1_000):
                 in_use.append(Cyclic())

@@ -5,6 +5,7 @@ its own worker processes, over private pipes.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +19,14 @@ _MODULES = frozenset(("pickle", "marshal", "shelve", "dill", "cloudpickle", "jso
 _DOTTED = frozenset(
     ("os.system", "os.popen", "yaml.load", "yaml.unsafe_load", "yaml.full_load", "subprocess.getoutput")
 )
+_MENTIONED = re.compile(
+    rf"(?<![.\w])(?:{'|'.join(_CALLS)})\(|{'|'.join(map(re.escape, _DOTTED))}|\b(?:{'|'.join(_MODULES)})\b|\bshell="
+)
 
 
 def found_in(text: str) -> Iterator[str]:
+    if not _MENTIONED.search(text):  # parsing is slow, and few files need it
+        return
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Call():

@@ -26,6 +26,7 @@ from kschedd.store.journal.state_dir import StateDirInUse, lock_state_dir
 from kschedd.store.store import Store
 from kschedd.threads import use_threads
 from tests.actors.clusters import node, placed, pod
+from tests.full_run import every
 from tests.killing_points import POINTS, STARTING
 
 
@@ -197,7 +198,7 @@ async def test_a_file_that_lacks_what_was_answered_is_damaged(tmp_path: Path) ->
             await at_work.log.repair()
 
 
-@pytest.mark.parametrize("point", [point for point in POINTS if point not in STARTING.values()])
+@pytest.mark.parametrize("point", every(3, [point for point in POINTS if point not in STARTING.values()]))
 async def test_a_process_that_ends_at_any_point_of_its_work_costs_no_more_than_that_write(
     tmp_path: Path, point: str
 ) -> None:

@@ -41,7 +41,7 @@ from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.driver import SchedulingDriver
 from tests.actors.clusters import comes_to, node, nothing_is_left_of, placed, pod, rejected, until
-from tests.full_run import everyday
+from tests.full_run import every, everyday
 
 LIMIT_S = 0.15  # time limit of hanging calls in seconds; on a busy machine, other calls can take as long
 let_go = threading.Event()
@@ -608,7 +608,7 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("nasty", NASTY)
+@pytest.mark.parametrize("nasty", every(3, NASTY))
 async def test_what_is_not_nice_fails_nothing(nasty: str) -> None:
     """Check the methods that are called before a pod has a node."""
     requests: set[str] = set()

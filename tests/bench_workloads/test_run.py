@@ -15,6 +15,7 @@ from kschedd.bench.report import ReportRow
 from kschedd.bench.run import BenchRun, add_parser, main
 from kschedd.bench.workloads import WORKLOADS, workload
 from kschedd.config.loading.load import default_config
+from tests.full_run import every
 
 
 def options(*words: str) -> argparse.Namespace:
@@ -23,7 +24,7 @@ def options(*words: str) -> argparse.Namespace:
     return parser.parse_args(["bench", *words])
 
 
-@pytest.mark.parametrize("name", sorted(WORKLOADS))
+@pytest.mark.parametrize("name", every(3, sorted(WORKLOADS)))
 def test_every_workload_runs_in_mode_algo_as_it_is_meant_to(name: str) -> None:
     made = workload(name, 120).measured_in("algo")
     timed = algo.run(made, default_config(), seed=1)

@@ -56,6 +56,7 @@ def test_a_session_from_a_file(socket: str) -> None:
     assert "pod/inline created" in out
 
 
+@pytest.mark.full
 def test_the_demo_ends_with_0_where_there_is_no_terminal() -> None:
     out = _run("-m", "kschedd.cli", "demo")
     assert out.count("   Running   ") == 13

@@ -1,6 +1,7 @@
 """Tests of the whole daemon under faults, from many seeds; the same tests must detect daemons with deliberate faults.
 
-The everyday run simulates 10 seeds, the full run 200. `python -m tests.faults` runs any number in several processes.
+The everyday run simulates five seeds and every third of the broken daemons, the full run 200 seeds and all of them.
+`python -m tests.faults` runs any number of seeds in several processes.
 """
 
 import os
@@ -12,7 +13,7 @@ import pytest
 
 from tests.faults.broken import BROKEN
 from tests.faults.simulation import simulate
-from tests.full_run import everyday, part
+from tests.full_run import every, everyday, part
 
 SEEDS = 200
 _BATCH = 20
@@ -38,18 +39,18 @@ ONCE_FAILED = (18, 519, 742, 911, 2384, 2634, 8587)
 @pytest.mark.parametrize("first", everyday(range(0, SEEDS, _BATCH), lambda first: first == 0))
 def test_nothing_answered_or_seen_is_lost_whatever_the_disk_does(first: int) -> None:
     failed = {}
-    for seed in part(2, range(first, first + _BATCH)):
+    for seed in part(4, range(first, first + _BATCH)):
         if wrong := simulate(seed).violations:
             failed[seed] = wrong[:3]
     assert not failed, "to see it again: python -m tests.faults --seed N"
 
 
-@pytest.mark.parametrize("seed", ONCE_FAILED)
+@pytest.mark.parametrize("seed", every(3, ONCE_FAILED))
 def test_what_once_failed_does_not_fail_any_more(seed: int) -> None:
     assert simulate(seed).violations == []
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", every(3, BROKEN))
 def test_a_broken_daemon_is_found(name: str) -> None:
     first = FOUND_BY.get(name, 0)
     found = (simulate(seed, BROKEN[name]).violations for seed in range(first, first + _PATIENCE))

@@ -10,6 +10,7 @@ from kschedd.lint.linting import lint
 from kschedd.lint.rules import LintRule
 from kschedd.lint.subjects import LintedObject
 from tests.cost import GROWTH, growth_of
+from tests.full_run import every
 from tests.metering import metered
 
 
@@ -60,7 +61,7 @@ def _slices(place: int) -> Iterator[LintedObject]:
     yield _object("CSIDriver", f"d{place}", {"storageCapacity": True}, {})
 
 
-@pytest.mark.parametrize("make", [_budgets, _affinities, _nodes, _claims, _slices])
+@pytest.mark.parametrize("make", every(2, [_budgets, _affinities, _nodes, _claims, _slices]))
 def test_twice_the_objects_cost_twice(make: Callable[[int], Iterator[LintedObject]]) -> None:
     def work(size: int) -> Callable[[], Any]:
         objects = [each for place in range(size) for each in make(place)]

@@ -113,6 +113,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_a_trial_tells_a_noticed_fault_from_an_unnoticed_one_and_leaves_the_tree_alone(tree: Path) -> None:
     before = {file: file.read_bytes() for file in tree.rglob("*") if file.is_file()}
     _, sums, limit = mutants((tree / "kschedd" / "sums.py").read_text())
@@ -127,6 +128,7 @@ def test_a_trial_tells_a_noticed_fault_from_an_unnoticed_one_and_leaves_the_tree
     assert {file: file.read_bytes() for file in tree.rglob("*") if file.is_file()} == before
 
 
+@pytest.mark.full
 def test_tests_that_do_not_end_detect_a_fault(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "_SHORTEST_S", 1)
     sums = tree / "kschedd" / "sums.py"

@@ -27,6 +27,7 @@ from kschedd.scheduling.inputs import (
     PodsPopped,
 )
 from kschedd.scheduling.records import AttemptRecord, PodBound
+from tests.full_run import every
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
 
 _NODES = 700
@@ -247,7 +248,7 @@ def _changes(random: Random, both: Both, number: int) -> None:
         both.see({"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"s{number}", "namespace": "default"}})
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", every(3, range(6)))
 def test_what_happens_in_between_changes_nothing_of_that(seed: int) -> None:
     random = Random(seed)
     both = _both()

@@ -9,6 +9,7 @@ import pytest
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.simulation.comparing.needed_nodes import NodeShape, NodesNeeded, nodes_needed, pending
 from kschedd.simulation.engine import Engine
+from tests.full_run import every
 from tests.simulation.test_capacity import ALONE, SPREAD, node, pod
 
 
@@ -79,7 +80,7 @@ def fits(pods: list[dict[str, Any]], shapes: list[NodeShape], counts: tuple[int,
 
 
 @pytest.mark.parametrize("more", [{}, SPREAD, ALONE], ids=["plain", "spread", "alone"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", every(3, range(6)))
 def test_no_cheaper_set_of_nodes_is_enough(seed: int, more: dict[str, Any]) -> None:
     random = Random(seed)
     pods = [pod(f"p{n}", random.choice(("500m", "1", "1500m")), **more) for n in range(random.randint(3, 6))]
@@ -122,7 +123,7 @@ def test_pods_that_must_be_spread_get_nodes_in_several_zones() -> None:
     assert sum(found.counts.values()) == found.price >= 3
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count", every(3, (20, 40, 200)))
 def test_the_price_of_many_pods_has_a_bound(count: int) -> None:
     random = Random(count)
     pods = [pod(f"p{n}", f"{random.randint(5, 35)}00m") for n in range(count)]

@@ -22,6 +22,7 @@ from kschedd.studies.rows import RowsFile, RowsFileError, read_rows
 from kschedd.studies.run import perform
 from kschedd.studies.spec import read_spec
 from kschedd.studies.sweep import plan
+from tests.full_run import every
 
 STRATEGY = "args.NodeResourcesFit.scoringStrategy.type"
 DECIDED = ("run", "row_hash", "inputs_hash", "decisions_hash", "placed", "cpu_used_mean")
@@ -282,7 +283,7 @@ def test_equal_values_of_a_parameter_are_one_run() -> None:
     assert len(plan(spec(parameters={STRATEGY: ["MostAllocated", "MostAllocated"]}, seeds=1)).runs) == 1
 
 
-@pytest.mark.parametrize("engine", ["loky", "threading"])
+@pytest.mark.parametrize("engine", every(2, ["loky", "threading"]))
 def test_the_time_limit_ends_a_single_long_attempt(tmp_path: Path, engine: str) -> None:
     (tmp_path / "spinning.py").write_text(_SPINNING)
     profile = {
