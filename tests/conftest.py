@@ -42,7 +42,7 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(700, 10, 100)
+        gc.set_threshold(700, 10, 500)
         gc.enable()
 
 

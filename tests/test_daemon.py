@@ -319,7 +319,7 @@ async def test_an_answered_write_survives_kill_9_and_sigterm_ends_in_order(tmp_p
         async with Client.connect(tmp_path / "k.sock") as client:
             await client.call("objects.apply", [node("n1")])
             names = []
-            for number in range(20):
+            for number in range(8):
                 await client.call("objects.create", pod(f"p{number}"))
                 names.append(f"p{number}")
             daemon.kill()

@@ -140,7 +140,7 @@ def test_a_list_twice_as_long_costs_at_most_little_more_than_twice(
     kind: str, found: list[tuple[Path, Schema]], how: str
 ) -> None:
     cost(kind, *found[0], how, SIZE)  # what is cached once
-    for path, schema in part(4 if len(found) < MANY else 12, found):
+    for path, schema in part(4 if len(found) < MANY else 24, found):
         for _ in range(3):  # one of the repetitions may evict cache entries of other tests
             for _ in until_settled():
                 small, middle, large = (cost(kind, path, schema, how, SIZE << double) for double in range(3))
