@@ -1,5 +1,7 @@
 """Allowance: the cost that expressions may spend in this thread before their evaluation must move to another thread.
 
+Compiling an expression has a cost, too.
+
 As in kube-apiserver, the result of a program depends only on the program's own limit. The allowance is much smaller,
 and never changes a result: it ends an evaluation that would take too long in a thread where nothing else can run
 meanwhile.
@@ -30,6 +32,15 @@ def present() -> Allowance | None:
     """Return the allowance of this thread; None if there is none."""
     found: Allowance | None = getattr(_thread, "allowance", None)
     return found
+
+
+def charge(cost: int) -> None:
+    """Spend the cost of work that begins now. Raises AllowanceSpent if the rest of the allowance is smaller."""
+    allowed = present()
+    if allowed is not None:
+        allowed.left -= cost
+        if allowed.left < 0:
+            raise AllowanceSpent
 
 
 @contextmanager

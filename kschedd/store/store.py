@@ -115,7 +115,6 @@ class Store(KeptStore):
         stored = StoredObjects(EventLog(version, history=history, events=events), self._changed)
         super().__init__(stored, now, rules, max_object_bytes, service_range)
         self.rbac = RbacJudge(self)
-        self._has_rules = False  # True after a definition of a custom resource with CEL rules
         self._generated = Generated(seed, version)
         self._admission = RequestAdmission(admission or Admission(), self)
         self._pod_strategy = PodStrategy(self.admission, self, lambda: self.features)
@@ -162,11 +161,6 @@ class Store(KeptStore):
             yield
         finally:
             self._admission.webhook_answers = before
-
-    @property
-    def reviews(self) -> bool:
-        """True if there are policies, webhooks or rules of custom resources that writes must pass."""
-        return self._admission.validates or self._admission.mutates or self._has_rules
 
     def set_webhook_mode(self, mode: WebhookMode) -> None:
         """Set what happens to webhooks whose Service has only simulated pods."""
@@ -567,7 +561,5 @@ class Store(KeptStore):
         elif kind in REVIEWING:
             self._admission.recheck()
             self._copies.forget(nodes=True)
-        elif kind == custom.DEFINITION:
-            self._has_rules = self._has_rules or (new is not None and custom.has_rules(new))
         elif kind in RBAC_KINDS:
             self.rbac.note(old, new)

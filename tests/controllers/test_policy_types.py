@@ -168,3 +168,29 @@ def test_custom_resources_have_the_fields_of_their_definition(expression: str, e
 )
 def test_other_rules_are_not_checked(rule: tuple[str, str, str]) -> None:
     assert warnings(policy("object.foo == 1", rules=(rule,))) == []
+
+
+def wrong(characters: int) -> str:
+    """Return an expression of this length with a field that a Deployment does not have."""
+    return "object.spec.nothing == 1".rjust(characters)
+
+
+def test_long_expressions_are_not_checked() -> None:
+    checked = policy(wrong(8_000), wrong(8_001), wrong(24))
+    assert [each["fieldRef"] for each in warnings(checked)] == [
+        "spec.validations[0].expression",
+        "spec.validations[2].expression",
+    ]
+
+
+def test_the_check_of_a_policy_ends_after_many_characters() -> None:
+    assert len(warnings(policy(*[wrong(7_000)] * 20))) == 14
+    others = (DEPLOYMENTS, ("apps", "v1", "statefulsets"))
+    assert len(warnings(policy(*[wrong(7_000)] * 20, rules=others))) == 7
+
+
+def test_a_long_variable_has_any_type() -> None:
+    count = "object.spec.replicas"
+    variables = [{"name": "long", "expression": count.rjust(8_001)}, {"name": "short", "expression": count}]
+    checked = policy("variables.long == 'a'", "variables.short == 'a'", variables=variables)
+    assert [each["fieldRef"] for each in warnings(checked)] == ["spec.validations[1].expression"]

@@ -271,14 +271,11 @@ class StoreActor:
         answers = WebhookAnswers(evaluations_only=True)
         while True:
             try:
-                if self._store.reviews:
-                    with self._store.calling_webhooks(answers):
-                        needed = next(work)
-                    if needed is not None:
-                        await _WEBHOOKS.answer(needed.calls, answers)
-                        pause = 0.0
-                else:
-                    next(work)
+                with self._store.calling_webhooks(answers):
+                    needed = next(work)
+                if needed is not None:
+                    await _WEBHOOKS.answer(needed.calls, answers)
+                    pause = 0.0
             except StopIteration as done:
                 value: T = done.value
                 return value
@@ -431,8 +428,6 @@ class _AnswersMissing(Exception):
 
 def _with_webhooks(request: Callable[[ClusterWriter], T], answers: WebhookAnswers | None, store: Store) -> T:
     """Run a request that may call webhooks. If answers are missing, undo its writes and raise _AnswersMissing."""
-    if not store.reviews and answers is None:
-        return request(store)
     before = store.version
     try:
         with store.calling_webhooks(answers or WebhookAnswers()):

@@ -6,6 +6,7 @@ fields. The rules apply to new objects and to replaced objects. Raises: Invalid,
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
@@ -16,6 +17,7 @@ from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import admin_faults, admin_status_faults, selector_faults
 from kschedd.managed_fields.field_manager import FieldWrite
 from kschedd.registry.networking.service_addresses import init_families
+from kschedd.store.awaited import WebhookAnswers, evaluated
 from kschedd.store.creating.service_addresses import allocate, networks_of
 from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.custom_resources.definition_names import with_accepted_names
@@ -35,17 +37,22 @@ _WITH_EXPRESSIONS: Final = frozenset(
 )
 
 
-def expression_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[FieldError], list[FieldError]]:
-    """Return errors for expressions that do not compile, and for admin access that the namespace does not allow."""
+def expression_faults(
+    cluster: StoreReader, kind: str, raw: Raw, answers: WebhookAnswers | None
+) -> tuple[list[FieldError], list[FieldError]]:
+    """Return errors for expressions that do not compile, and for admin access that the namespace does not allow.
+
+    Raises WebhooksNeeded if compiling takes long and `answers` lacks the result.
+    """
     if kind in _WITH_EXPRESSIONS:
         from kschedd.store.policies import checking  # imported here, because this imports CEL
 
-        of_policy = kind == "ValidatingAdmissionPolicy"
-        return (checking.policy_faults if of_policy else checking.webhook_faults)(raw, cluster.features), []
+        faults_of = checking.policy_faults if kind == "ValidatingAdmissionPolicy" else checking.webhook_faults
+        return evaluated(answers, (kind,), {"object": raw}, partial(faults_of, raw, cluster.features)), []
     if kind not in DEVICE_KINDS:
         return [], []
-    shares = cluster.rules.consumable_capacity
-    return selector_faults(raw, shares=shares), admin_faults(raw, _namespace_labels(cluster, raw))
+    faults = partial(selector_faults, raw, shares=cluster.rules.consumable_capacity)
+    return evaluated(answers, (kind,), {"object": raw}, faults), admin_faults(raw, _namespace_labels(cluster, raw))
 
 
 def claim_status_faults(cluster: StoreReader, old: Raw, new: Raw) -> list[FieldError]:

@@ -196,13 +196,13 @@ class Creation:
             return with_names(cluster, prepared) if kind == custom.DEFINITION else prepared
 
         def check(new: Raw) -> list[FieldError]:
-            selectors, admin = expression_faults(cluster, new.get("kind") or "", new)
+            selectors, admin = expression_faults(cluster, new.get("kind") or "", new, self._admission.webhook_answers)
             return admin + selectors
 
         whole = accepted(kind, name, {**raw, "metadata": meta}, prepare, check)
         if kind == "Job" and not (raw.get("metadata") or {}).get("labels"):
             whole = with_own_labels(whole)
-        custom.check_definition(kind, whole)
+        custom.check_definition(kind, whole, None, self._admission.webhook_answers)
         self._admission.validate(attributes, whole, None)
         if kind != "Job":  # the selector of a Job contains its UID
             meta = dict(whole["metadata"])

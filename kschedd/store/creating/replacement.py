@@ -201,7 +201,8 @@ class Replacement:
         def check(new: Raw) -> list[FieldError]:
             found = updates.update_faults(old, before, new, subresource, cluster.features)
             if not isinstance(old, Pod):
-                found += times_validated(old.kind) * expression_faults(cluster, old.kind, new)[0]
+                answers = self._admission.webhook_answers
+                found += times_validated(old.kind) * expression_faults(cluster, old.kind, new, answers)[0]
             return found
 
         if isinstance(old, Pod):
@@ -214,7 +215,7 @@ class Replacement:
         checked = accepted(
             old.kind, old.name, wanted, prepare, check, lambda done: validate_updated(done, wrong, before)
         )
-        custom.check_definition(old.kind, checked, before)
+        custom.check_definition(old.kind, checked, before, self._admission.webhook_answers)
         self._admission.validate(attributes, checked, before)
         return encoded_object(checked), encoded_object(requested[0])
 

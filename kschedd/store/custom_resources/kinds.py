@@ -19,8 +19,7 @@ from kschedd.store.custom_resources.definition_names import is_established
 from kschedd.store.custom_resources.rule_kinds import definitions_by, spec_faults
 from kschedd.store.custom_resources.scale import scale_faults, scale_paths
 from kschedd.store.custom_resources.structural_schema import defaulted, pruned, structural_faults, value_faults
-from kschedd.store.custom_resources.validation_rules import definition_rule_faults, judged_rules
-from kschedd.store.custom_resources.validation_rules import has_rules as _schema_has_rules
+from kschedd.store.custom_resources.validation_rules import definition_rule_faults, has_rules, judged_rules
 from kschedd.store.errors import Forbidden, Invalid, NoMatch
 
 Raw = Mapping[str, Any]
@@ -113,12 +112,15 @@ def _but_cleanup(meta: Raw) -> list[str]:
     return [each for each in meta.get("finalizers") or () if each != CLEANUP]
 
 
-def check_definition(kind: str, raw: Raw, old: Raw | None = None) -> None:
+def check_definition(kind: str, raw: Raw, old: Raw | None, answers: WebhookAnswers | None) -> None:
     """Reject a definition with schemas that are not structural, or rules with errors. Raises Invalid.
 
-    `old` is the previous definition.
+    `old` is the previous definition. Raises WebhooksNeeded if checking takes long and `answers` lacks the result.
     """
-    if kind == DEFINITION and (faults := definition_faults(raw, old)):
+    if kind != DEFINITION:
+        return
+    whole = {"object": raw, "oldObject": old}
+    if faults := evaluated(answers, (DEFINITION,), whole, partial(definition_faults, raw, old)):
         raise Invalid(kind, raw["metadata"].get("name") or "", tuple(faults))
 
 
@@ -165,12 +167,6 @@ def _blocks_rules(fault: FieldError) -> bool:
     return fault.why.startswith(_BLOCKING) or " in body must be of type " in fault.why
 
 
-def has_rules(definition: Object) -> bool:
-    """Return whether a version of the definition has CEL rules."""
-    versions = definition.spec.get("versions") or ()
-    return any(_schema_has_rules((each.get("schema") or {}).get("openAPIV3Schema")) for each in versions)
-
-
 def by_schema(
     definition: Object,
     raw: Raw,
@@ -191,10 +187,13 @@ def by_schema(
     before = () if old is None else (old.raw,)
     faults = [] if schema is None else value_faults(schema, made, "", *before)
     if schema is not None and not faults and subresource != "status":
-        faults = spec_faults(definition, made, None if old is None else old.raw)
+        previous = None if old is None else old.raw
+        faults_of_spec = partial(spec_faults, definition, made, previous)
+        whole = {"object": made, "oldObject": previous}
+        faults = evaluated(answers, (definition.name, "spec"), whole, faults_of_spec)
     if scale is not None:
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
-    if schema is not None and definition.uid and any(map(_blocks_rules, faults)) and _schema_has_rules(schema):
+    if schema is not None and definition.uid and any(map(_blocks_rules, faults)) and has_rules(schema):
         faults = [*faults, _UNCHECKED]
     checked = _UNCHECKED not in faults if definition.uid else not faults  # without uid: a kind of the release itself
     if schema is not None and checked:

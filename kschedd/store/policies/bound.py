@@ -1,9 +1,11 @@
 """The policies of a cluster with their bindings, for validating and mutating policies alike."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from kschedd.api.objects import Object
+from kschedd.store.awaited import WebhookAnswers, evaluated
 from kschedd.store.policies.params import PolicyCluster
 from kschedd.store.policies.reviewed import Reviewed
 
@@ -33,10 +35,13 @@ class PolicyCache(Generic[P]):
         """Drop the compiled policies, because the version of Kubernetes has changed."""
         self._compiled.clear()
 
-    def of(self, policy: Object) -> P:
+    def of(self, policy: Object, answers: WebhookAnswers | None) -> P:
+        """Return the compiled policy. Raises WebhooksNeeded if it takes long and `answers` lacks it."""
         known = self._compiled.get(policy.name)
         if known is None or known.source is not policy:
-            known = self._compiled[policy.name] = self._compile(policy, self._cluster.features)
+            what = (self._kind, policy.name, str(policy.resource_version), "compiled")
+            known = evaluated(answers, what, {}, partial(self._compile, policy, self._cluster.features))
+            self._compiled[policy.name] = known
             if len(self._compiled) > self._cluster.count(self._kind):
                 find = self._cluster.find
                 self._compiled = {name: each for name, each in self._compiled.items() if find(self._kind, "", name)}

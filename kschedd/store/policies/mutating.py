@@ -126,7 +126,7 @@ class MutatingPolicies:
         namespace = namespace_of(reviewed, self._cluster)
         whole = reviewed.new
         assert whole is not None, "only creations and updates are mutated"
-        for invocation in self._invocations(reviewed, errors):
+        for invocation in self._invocations(reviewed, errors, answers):
             if only is not None and invocation.key not in only:
                 continue
             seen = attrs.evolve(reviewed, new=whole)
@@ -147,14 +147,19 @@ class MutatingPolicies:
             )
         return whole
 
-    def _invocations(self, reviewed: Reviewed, errors: _Errors) -> list[Invocation]:
+    def _invocations(self, reviewed: Reviewed, errors: _Errors, answers: WebhookAnswers | None) -> list[Invocation]:
         found: list[Invocation] = []
         for policy, bindings in bound_policies(self._cluster, POLICY, BINDING):
-            found += self._of_policy(policy, bindings, reviewed, errors)
+            found += self._of_policy(policy, bindings, reviewed, errors, answers)
         return found
 
     def _of_policy(
-        self, policy: Object, bindings: Sequence[Object], reviewed: Reviewed, errors: _Errors
+        self,
+        policy: Object,
+        bindings: Sequence[Object],
+        reviewed: Reviewed,
+        errors: _Errors,
+        answers: WebhookAnswers | None,
     ) -> list[Invocation]:
         try:
             matched = matched_resource(policy.spec.get("matchConstraints"), reviewed, self._cluster)
@@ -173,7 +178,7 @@ class MutatingPolicies:
             except (ConfigurationError, SelectorError, ApiError) as fault:
                 errors.add(policy, binding.name, f"failed to configure binding: {fault}")
                 continue
-            known = self._policies.of(policy)
+            known = self._policies.of(policy, answers)
             found += [Invocation(known, binding.name, matched, param) for param in params]
         return found
 

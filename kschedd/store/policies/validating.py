@@ -119,7 +119,7 @@ class ValidatingPolicies:
         """
         judgment = _Judgment()
         for policy, bindings in bound_policies(self._cluster, POLICY, BINDING):
-            self._judge(self._policies.of(policy), bindings, reviewed, remarks, judgment, answers)
+            self._judge(self._policies.of(policy, answers), bindings, reviewed, remarks, judgment, answers)
         if judgment.audited:
             together = "fields_of_1_37" in self._cluster.features  # earlier releases keep only the first failure
             remarks.annotate(_FAILURES, go_json(judgment.audited[: _MOST_FAILURES if together else 1]))

@@ -12,7 +12,6 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -206,14 +205,15 @@ class Webhooks:
             return True
         if self._composition is None:
             self._composition = Composition(self._cluster.features, params=False)
-        composition, texts = self._composition, [each["expression"].strip() for each in stated]
-        conditions = [
-            (each["name"], self._condition(composition, text)) for each, text in zip(stated, texts, strict=True)
-        ]
+        composition, texts = self._composition, {each["name"]: each["expression"].strip() for each in stated}
         names = request_names(reviewed, hook.matched, None, None, self._cluster.rbac)
+
+        def met() -> bool:
+            conditions = [(name, self._condition(composition, text)) for name, text in texts.items()]
+            return conditions_met(composition, conditions, names)
+
         try:
-            met = partial(conditions_met, composition, conditions, names)
-            return evaluated(answers, texts, names, met)
+            return evaluated(answers, tuple(texts.values()), names, met)
         except PolicyFailure as failure:
             if hook.ignores:
                 return False
