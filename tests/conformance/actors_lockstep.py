@@ -8,7 +8,7 @@ all actors are idle.
 
 import builtins
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 import attrs
@@ -34,6 +34,7 @@ from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, Input, Observe
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.store.awaited import WebhookAnswers
 from kschedd.store.errors import ApiError
 from kschedd.store.objects.log import Cursor, EventLog, WatchEvent
 
@@ -66,10 +67,9 @@ class TraceStore:
     def shown(self) -> int:
         return self.log.shown
 
-    @property
-    def reviews(self) -> bool:
-        """False: no policies or webhooks judge the writes of a trace."""
-        return False
+    def calling_webhooks(self, answers: WebhookAnswers) -> AbstractContextManager[None]:
+        """Do nothing: no policies or webhooks judge the writes of a trace."""
+        return nullcontext()
 
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:
         return self.log.watch(kinds, self.version if since_version is None else since_version)
