@@ -68,7 +68,7 @@ def rollout(daemon: CommandLineDaemon) -> None:
 
 
 def images(daemon: CommandLineDaemon) -> set[str]:
-    pods = items(daemon, "pods")
+    pods = [pod for pod in items(daemon, "pods") if "deletionTimestamp" not in pod["metadata"]]  # others still end
     assert len(pods) == REPLICAS
     return {pod["spec"]["containers"][0]["image"] for pod in pods}
 
