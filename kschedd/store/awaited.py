@@ -162,3 +162,20 @@ def evaluated(
     Raises WebhooksNeeded.
     """
     return work() if answers is None else answers.evaluated(what, names, work)
+
+
+def checked(answers: WebhookAnswers | None, kind: str, raw: Raw, old: Raw | None, work: Callable[[], T]) -> T:
+    """Return the result of `work`, which compiles the expressions of an object of this kind.
+
+    When the write is repeated, the object may have another generated name and other times in its status. Its result
+    depends only on the parts that contain expressions, and on those of the previous object, `old`.
+    Raises WebhooksNeeded.
+    """
+    if answers is None:
+        return work()
+    names = {"object": _with_expressions(raw), "oldObject": None if old is None else _with_expressions(old)}
+    return answers.evaluated((kind, "checked"), names, work)
+
+
+def _with_expressions(raw: Raw) -> Raw:
+    return {part: raw[part] for part in ("spec", "webhooks") if part in raw}

@@ -17,7 +17,7 @@ from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import admin_faults, admin_status_faults, selector_faults
 from kschedd.managed_fields.field_manager import FieldWrite
 from kschedd.registry.networking.service_addresses import init_families
-from kschedd.store.awaited import WebhookAnswers, evaluated
+from kschedd.store.awaited import WebhookAnswers, checked
 from kschedd.store.creating.service_addresses import allocate, networks_of
 from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.custom_resources.definition_names import with_accepted_names
@@ -48,11 +48,11 @@ def expression_faults(
         from kschedd.store.policies import checking  # imported here, because this imports CEL
 
         faults_of = checking.policy_faults if kind == "ValidatingAdmissionPolicy" else checking.webhook_faults
-        return evaluated(answers, (kind,), {"object": raw}, partial(faults_of, raw, cluster.features)), []
+        return checked(answers, kind, raw, None, partial(faults_of, raw, cluster.features)), []
     if kind not in DEVICE_KINDS:
         return [], []
     faults = partial(selector_faults, raw, shares=cluster.rules.consumable_capacity)
-    return evaluated(answers, (kind,), {"object": raw}, faults), admin_faults(raw, _namespace_labels(cluster, raw))
+    return checked(answers, kind, raw, None, faults), admin_faults(raw, _namespace_labels(cluster, raw))
 
 
 def claim_status_faults(cluster: StoreReader, old: Raw, new: Raw) -> list[FieldError]:

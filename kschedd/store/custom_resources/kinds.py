@@ -14,7 +14,7 @@ from kschedd.api.schemas.fields import FieldError, invalid
 from kschedd.api.schemas.kinds import KINDS, Kind, group_of, kind_of, name_in_group
 from kschedd.api.schemas.schema import NO_RULES
 from kschedd.api.text.similar import similar_names
-from kschedd.store.awaited import WebhookAnswers, evaluated
+from kschedd.store.awaited import WebhookAnswers, checked, evaluated
 from kschedd.store.custom_resources.definition_names import is_established
 from kschedd.store.custom_resources.rule_kinds import definitions_by, spec_faults
 from kschedd.store.custom_resources.scale import scale_faults, scale_paths
@@ -119,8 +119,7 @@ def check_definition(kind: str, raw: Raw, old: Raw | None, answers: WebhookAnswe
     """
     if kind != DEFINITION:
         return
-    whole = {"object": raw, "oldObject": old}
-    if faults := evaluated(answers, (DEFINITION,), whole, partial(definition_faults, raw, old)):
+    if faults := checked(answers, kind, raw, old, partial(definition_faults, raw, old)):
         raise Invalid(kind, raw["metadata"].get("name") or "", tuple(faults))
 
 
@@ -188,15 +187,13 @@ def by_schema(
     faults = [] if schema is None else value_faults(schema, made, "", *before)
     if schema is not None and not faults and subresource != "status":
         previous = None if old is None else old.raw
-        faults_of_spec = partial(spec_faults, definition, made, previous)
-        whole = {"object": made, "oldObject": previous}
-        faults = evaluated(answers, (definition.name, "spec"), whole, faults_of_spec)
+        faults = checked(answers, definition.name, made, previous, partial(spec_faults, definition, made, previous))
     if scale is not None:
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
     if schema is not None and definition.uid and any(map(_blocks_rules, faults)) and has_rules(schema):
         faults = [*faults, _UNCHECKED]
-    checked = _UNCHECKED not in faults if definition.uid else not faults  # without uid: a kind of the release itself
-    if schema is not None and checked:
+    is_checked = _UNCHECKED not in faults if definition.uid else not faults  # without uid: a kind of the release itself
+    if schema is not None and is_checked:
         judged = partial(judged_rules, schema, made, *before, shows_values="fields_of_1_35" in features)
         what = (DEFINITION, definition.name, str(definition.resource_version), subresource)
         names = {"object": made, "oldObject": None if old is None else old.raw}

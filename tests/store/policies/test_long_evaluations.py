@@ -1,5 +1,8 @@
 """Expressions that cost much are compiled and evaluated outside the store, with the same result."""
 
+from collections.abc import Callable
+from copy import deepcopy
+from itertools import count
 from typing import Any
 
 import pytest
@@ -241,6 +244,27 @@ def test_long_expressions_are_compiled_outside_the_store(raw: dict[str, Any]) ->
     store = Store(now=Clock())
     assert written(store, raw) == ("", 1)
     assert store.find(raw["kind"], "", raw["metadata"]["name"]) is not None
+
+
+@pytest.mark.parametrize("make", [defined_with_rules, mutating_policy, webhook], ids=lambda make: make.__name__)
+def test_a_repeated_write_with_a_later_time_and_another_generated_name_is_not_compiled_again(
+    make: Callable[[], dict[str, Any]],
+) -> None:
+    numbers = count()
+    store, raw = Store(now=lambda: float(next(numbers))), make()
+    for hook in raw.get("webhooks", ()):
+        hook["matchConditions"] = conditions(LONG)
+    if raw["kind"] != "CustomResourceDefinition":
+        raw["metadata"] = {"generateName": "a-"}
+    answers = WebhookAnswers()
+    with pytest.raises(WebhooksNeeded) as needed, store.calling_webhooks(answers):
+        store.create(deepcopy(raw))
+    (call,) = needed.value.calls
+    assert isinstance(call, LongEvaluation)
+    answers.add_result(call, call.run())
+    store.create(config_map("between"))
+    with store.calling_webhooks(answers):
+        store.create(deepcopy(raw))
 
 
 def test_a_fault_in_a_long_expression_is_told_as_in_a_short_one() -> None:
