@@ -293,9 +293,13 @@ class Planner:
         value, table = map(self.plan, call.args)
         sized = self.checked.type_of(call.args[1]).name == "list"
         free = id(call.args[1]) in self._constants and isinstance(call.args[1], ListLiteral)
+        items = self._constants[id(call.args[1])] if free else ()
+        texts = frozenset(items) if all(type(item) is str for item in items) else frozenset()
 
         def contains(run: CelEvaluation) -> bool:
             wanted, there = value(run), table(run)
+            if texts and type(wanted) is str:
+                return wanted in texts
             if isinstance(there, dict):
                 run.spend(1)
                 return key_in(there, wanted)

@@ -119,7 +119,7 @@ class ValidatingPolicies:
         """
         judgment = _Judgment()
         for policy, bindings in bound_policies(self._cluster, POLICY, BINDING):
-            self._judge(self._policies.of(policy, answers), bindings, reviewed, remarks, judgment, answers)
+            self._judge(policy, bindings, reviewed, remarks, judgment, answers)
         if judgment.audited:
             together = "fields_of_1_37" in self._cluster.features  # earlier releases keep only the first failure
             remarks.annotate(_FAILURES, go_json(judgment.audited[: _MOST_FAILURES if together else 1]))
@@ -131,22 +131,22 @@ class ValidatingPolicies:
 
     def _judge(
         self,
-        policy: CompiledPolicy,
+        policy: Object,
         bindings: Sequence[Object],
         reviewed: Reviewed,
         remarks: Remarks,
         judgment: _Judgment,
         answers: WebhookAnswers | None,
     ) -> None:
-        name, denied = policy.source.name, judgment.denied
+        name, denied, fails = policy.name, judgment.denied, policy.spec.get("failurePolicy") != "Ignore"
         begin = f"{POLICY} '{name}'"
         try:
-            matched = matched_resource(policy.source.spec.get("matchConstraints"), reviewed, self._cluster)
+            matched = matched_resource(policy.spec.get("matchConstraints"), reviewed, self._cluster)
             if matched is None:
                 return
-            kind = param_kind(policy.source.spec, self._cluster)
+            kind = param_kind(policy.spec, self._cluster)
         except (ConfigurationError, SelectorError, ApiError) as fault:
-            if policy.fails:
+            if fails:
                 denied.append((f"{begin} denied request: failed to configure policy: {fault}", Denial("")))
             return
         annotations: dict[str, list[str]] = {}
@@ -157,15 +157,16 @@ class ValidatingPolicies:
                     continue
                 params = collected(kind, binding.spec.get("paramRef"), reviewed.namespace, self._cluster)
             except (ConfigurationError, SelectorError, ApiError) as fault:
-                if policy.fails:
+                if fails:
                     denied.append((f"{before}failed to configure binding: {fault}", Denial("")))
                 continue
             namespace = namespace_of(reviewed, self._cluster)
             actions = binding.spec.get("validationActions") or ()
+            compiled_policy = self._policies.of(policy, answers)
             for param in params:
                 names = request_names(reviewed, matched, param, namespace, self._cluster.rbac)
-                what = (POLICY, name, str(policy.source.resource_version))
-                decisions = evaluated(answers, what, names, partial(_decisions, policy, names))
+                what = (POLICY, name, str(policy.resource_version))
+                decisions = evaluated(answers, what, names, partial(_decisions, compiled_policy, names))
                 for decision in decisions.denials:
                     if "Deny" in actions:
                         denied.append((before + decision.message, decision))

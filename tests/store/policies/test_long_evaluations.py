@@ -277,6 +277,8 @@ def test_the_first_write_that_a_long_policy_judges_waits_for_its_compilation_and
     store = Store(now=Clock())
     store.create(policy(validations=[{"expression": LONG}]))
     store.create(binding())
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}
+    assert written(store, secret) == ("", 0), "the policy does not match it"
     assert written(store, config_map("c1")) == ("", 1)
     assert written(store, config_map("c2")) == ("", 0)
     refusal, outside = written(store, config_map("other"))
