@@ -123,7 +123,7 @@ def compile_condition(
     return CelCondition(program)
 
 
-_COST_OF_CHARACTER: Final = 2  # measured: compiling a character takes about 2.5 us, as long as this cost of evaluation
+_COST_OF_CHARACTER: Final = 2  # compiling a character takes about 2.5 us, and evaluations of this cost take 3 us
 
 
 def compile_expression(expression: str, environment: CelEnvironment) -> Program:

@@ -2,7 +2,7 @@
 
 The store never waits. A write that needs the answer of a webhook raises WebhooksNeeded with the calls. The caller of
 the write rolls the write back, makes the calls without blocking, and repeats the write with the answers. The evaluation
-of a policy that costs more than `EVALUATED_AT_ONCE` is treated like a call of a webhook.
+of a policy that costs more than `EVALUATED_AT_ONCE` is treated like a call of a webhook, and so is compiling it.
 """
 
 import hashlib
@@ -167,9 +167,9 @@ def evaluated(
 def checked(answers: WebhookAnswers | None, kind: str, raw: Raw, old: Raw | None, work: Callable[[], T]) -> T:
     """Return the result of `work`, which compiles the expressions of an object of this kind.
 
-    When the write is repeated, the object may have another generated name and other times in its status. Its result
-    depends only on the parts that contain expressions, and on those of the previous object, `old`.
-    Raises WebhooksNeeded.
+    When the write is repeated, the object may have another generated name and other times in its status. The result is
+    therefore identified by the parts that contain expressions, and by those of the previous object, `old`. Raises
+    WebhooksNeeded.
     """
     if answers is None:
         return work()

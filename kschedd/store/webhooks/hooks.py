@@ -208,7 +208,7 @@ class Webhooks:
         composition, texts = self._composition, {each["name"]: each["expression"].strip() for each in stated}
         names = request_names(reviewed, hook.matched, None, None, self._cluster.rbac)
 
-        def met() -> bool:
+        def met() -> bool:  # in another thread if it takes long; the caches of compiled expressions allow this
             conditions = [(name, self._condition(composition, text)) for name, text in texts.items()]
             return conditions_met(composition, conditions, names)
 
