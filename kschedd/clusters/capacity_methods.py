@@ -368,7 +368,8 @@ def _pod(engine: Engine, raw: dict[str, Any]) -> Pod:
     pod = engine.store.create({**template, "metadata": own}, dry_run=True)
     assert isinstance(pod, Pod), "a pod is expected"
     if not engine.machine.responsible(pod.scheduler_name):
-        raise RpcError("invalid", f'no profile has the name "{pod.scheduler_name}"')
+        profiles = ", ".join(sorted(engine.machine.schedulers))
+        raise RpcError("invalid", f'no profile has the schedulerName "{pod.scheduler_name}" (profiles: {profiles})')
     return pod
 
 

@@ -23,6 +23,7 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import default_config
 from kschedd.config.model import Config
 from kschedd.config.versions.kube_versions import KubernetesVersion
+from kschedd.controllers.kubelets.state import stop_silent
 from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.workloads.backoff import LONGEST_RETRY_S
 from kschedd.errors import KscheddError
@@ -187,6 +188,8 @@ class Engine:
             self.store = resumed.store
             self.store.set_clock(lambda: self.now_s)
             self.loop = self._resumed_loop(resumed, recorder)
+            if resumed.fresh:  # a fork of a mirror
+                stop_silent(self.store)
             self._runner = _runner_of(self.store, resumed.fresh, resumed.controllers)
             self._cursor = self.store.watch(None, resumed.driver.observed)
             self._next_leftover = resumed.next_leftover_s

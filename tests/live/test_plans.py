@@ -6,12 +6,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
+from kschedd.api.conditions import is_true
+from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.live.mirror import MIRRORED
 from kschedd.scenarios.commands import ScenarioCluster
+from kschedd.simulation.engine import Engine
 from tests.apiserver.asking import node
 from tests.full_run import everyday
 from tests.live.test_mirror import Origin, mirror_of, served, until
@@ -118,3 +122,25 @@ async def test_a_plan_is_the_same_on_a_mirror_and_on_a_dump(seed: int, tmp_path:
                 assert of_mirror == answer(tmp_path, loaded, verb, manifest), verb
                 changed += of_mirror[2]
             assert {"placed", "pending", "moved", "gone"} <= {change for _, change, *_ in changed}
+
+
+def test_a_silent_node_stays_silent_in_a_fork() -> None:
+    """A mirror has no simulated kubelets, and the real kubelet of a node may have stopped."""
+    mirrored = Engine()
+    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
+    for name, status in (("n1", "True"), ("n2", "Unknown")):
+        raw = node(name)
+        conditions = [
+            {"type": "Ready", "status": status, "reason": "NodeStatusUnknown" if name == "n2" else "KubeletReady"}
+        ]
+        mirrored.store.create({**raw, "spec": {"taints": [taint] if name == "n2" else []}}, restore=True)
+        mirrored.store.merge_patch("Node", "", name, {"status": {"conditions": conditions}}, subresource="status")
+    fork = Engine(resumed=attrs.evolve(mirrored.snapshot(), fresh=embedded_controllers()))
+    fork.store.create(workload(random.Random(1), "DaemonSet", "agent"))
+    fork.run_to_rest(600)
+    found = fork.store.get("Node", "", "n2")
+    assert not is_true(found.status, "Ready")
+    assert taint in [{key: each[key] for key in taint} for each in found.spec["taints"]]
+    assert [pod.node_name for pod in fork.store.list("Pod") if isinstance(pod, Pod) and pod.phase == "Running"] == [
+        "n1"
+    ]

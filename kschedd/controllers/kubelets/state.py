@@ -7,7 +7,9 @@ none       it is not simulated: no Lease, and users set the state of the node an
 
 from typing import Final, Literal
 
+from kschedd.api.conditions import condition
 from kschedd.api.objects import Object
+from kschedd.store.cluster_api import ClusterWriter
 
 KUBELET: Final = "kschedd.io/kubelet"
 STOPPED: Final = "stopped"
@@ -23,3 +25,11 @@ def kubelet_state(node: Object) -> KubeletState:
 
 def kubelet_runs(node: Object) -> bool:
     return not kubelet_state(node)
+
+
+def stop_silent(cluster: ClusterWriter) -> None:
+    """Stop the simulated kubelets of nodes whose Ready condition is Unknown, because their real kubelets are silent."""
+    for node in cluster.list("Node"):
+        ready = condition(node.status, "Ready")
+        if ready is not None and ready.get("status") == "Unknown" and kubelet_runs(node):
+            cluster.merge_patch("Node", "", node.name, {"metadata": {"annotations": {KUBELET: STOPPED}}})

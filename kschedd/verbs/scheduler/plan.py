@@ -31,6 +31,7 @@ from kschedd.verbs.scheduler.forks import LONGEST_WAIT_S, OVER_FORKS, Run, sessi
 
 NOTHING, DOES_NOT_FIT, FAILED, CHANGES = 0, 1, 2, 3
 MOST_PODS: Final = 100
+_OF_ANOTHER_SCHEDULER: Final = "SchedulerNameUnknown"  # code of a cause
 _MOST_EXAMINED: Final = 20  # pods without a place
 _MOST_NAMED: Final = 5  # maximum number of named pods that the next run of the descheduler would evict
 _MOST_WORKLOADS: Final = 3  # maximum number of workloads for which other sizes are tried
@@ -217,7 +218,10 @@ def _largest(inner: VerbSession, diff: dict[str, Any]) -> Iterator[dict[str, Any
         if key in known or workload["kind"] == "Pod" or len(known) == _MOST_WORKLOADS:
             continue
         known.add(key)
-        (fits,) = inner.daemon.call("capacity.pods", workload=workload, alternatives=True)
+        if found["cause"]["code"] == _OF_ANOTHER_SCHEDULER:
+            fits = {"fits": 0, "alternatives": []}
+        else:
+            (fits,) = inner.daemon.call("capacity.pods", workload=workload, alternatives=True)
         yield {"workload": workload, "wanted": found["wanted"], "cause": found["cause"], **fits}
 
 
