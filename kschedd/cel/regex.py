@@ -1,10 +1,11 @@
 """Regular expressions of CEL's `matches`: RE2, which matches any pattern in linear time.
 
 Patterns are untrusted input from claims, so a backtracking engine (Python's `re`) cannot be used. RE2 also limits the
-memory of a compiled pattern. RE2 has the syntax of Go's `regexp`, which the real kube-apiserver and kube-scheduler use;
+memory of a compiled pattern: the limit is lower than Go's, so that a few patterns, such as `\\pL{1,60}`, are rejected
+here alone. RE2 has the syntax of Go's `regexp`, which the real kube-apiserver and kube-scheduler use;
 error messages are those of Go.
 
-Errors: PatternError.
+Errors: PatternError, and AllowanceSpent.
 Source: Go 1.24, regexp/syntax (ErrorCode); re2 wiki, Syntax.
 """
 
@@ -14,10 +15,13 @@ from typing import Any, Final
 import attrs
 import re2
 
+from kschedd.cel.allowance import charge
 from kschedd.errors import KscheddError
 
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
+_OPTIONS.max_mem = 1 << 20  # bytes; compiling a pattern, during which no thread runs, then takes 15 ms at most
+_COST_OF_PATTERN: Final = 4_000  # of the allowance
 
 _GO_WORDS: Final = {
     "missing )": "missing closing )",
@@ -65,6 +69,7 @@ def find_all(pattern: str, text: str, limit: int = -1) -> list[str]:
 
 @lru_cache(256)
 def _compiled(pattern: str) -> Any:
+    charge(_COST_OF_PATTERN)
     try:
         return re2.compile(_utf8(pattern), _OPTIONS)
     except re2.error as refusal:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
+import attrs
+
 from kschedd.api.objects import Object
 from kschedd.store.awaited import WebhookAnswers, evaluated
 from kschedd.store.policies.params import PolicyCluster
@@ -22,6 +24,20 @@ class Compiled(Protocol):
 P = TypeVar("P", bound=Compiled)
 
 
+@attrs.define(eq=False)
+class _Compilation(Generic[P]):
+    """The compilation of a policy. The first call makes it, for all writes that wait for it."""
+
+    source: Object
+    _compile: Callable[[], P]
+    made: P | None = None
+
+    def __call__(self) -> P:
+        if self.made is None:
+            self.made = self._compile()
+        return self.made
+
+
 class PolicyCache(Generic[P]):
     """The compiled policies of one kind. Each is cached until its object changes or is deleted."""
 
@@ -29,7 +45,7 @@ class PolicyCache(Generic[P]):
         self._cluster = cluster
         self._kind = kind
         self._compile = compiled
-        self._compiled: dict[str, P] = {}
+        self._compiled: dict[str, _Compilation[P]] = {}
 
     def forget(self) -> None:
         """Drop the compiled policies, because the version of Kubernetes has changed."""
@@ -39,13 +55,13 @@ class PolicyCache(Generic[P]):
         """Return the compiled policy. Raises WebhooksNeeded if it takes long and `answers` lacks it."""
         known = self._compiled.get(policy.name)
         if known is None or known.source is not policy:
-            what = (self._kind, policy.name, str(policy.resource_version), "compiled")
-            known = evaluated(answers, what, {}, partial(self._compile, policy, self._cluster.features))
+            known = _Compilation(policy, partial(self._compile, policy, self._cluster.features))
             self._compiled[policy.name] = known
             if len(self._compiled) > self._cluster.count(self._kind):
                 find = self._cluster.find
                 self._compiled = {name: each for name, each in self._compiled.items() if find(self._kind, "", name)}
-        return known
+        what = (self._kind, policy.name, str(policy.resource_version), "compiled")
+        return known.made if known.made is not None else evaluated(answers, what, {}, known)
 
 
 def bound_policies(cluster: PolicyCluster, kind: str, binding_kind: str) -> Iterator[tuple[Object, list[Object]]]:

@@ -19,6 +19,7 @@ from kschedd.errors import KscheddError
 from kschedd.store.policies.environment import CONDITIONS_BUDGET, ObjectTypes, declared, policy_environment
 
 Raw = Mapping[str, Any]
+_DEEPEST_TYPE: Final = 64  # variables can nest types without end, which recursive functions traverse
 OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
@@ -53,6 +54,8 @@ def compiled(text: str, environment: CelEnvironment, wanted: Sequence[str]) -> E
     except CelCompileError as fault:
         return Expression(text, None, fault.detail)
     found = str(program.type)
+    if found.count("(") > _DEEPEST_TYPE:
+        return Expression(text, None, f"the type of its value is nested more than {_DEEPEST_TYPE} levels deep")
     if not wanted or found in wanted:
         return Expression(text, program)
     kinds = wanted[0] if len(wanted) == 1 else f"one of [{' '.join(wanted)}]"

@@ -290,3 +290,36 @@ def test_long_conditions_of_a_webhook_are_compiled_outside_the_store_once() -> N
     store.create(webhook(matchConditions=conditions(LONG)))
     assert written(store, config_map("other")) == ("", 1)
     assert written(store, config_map("another")) == ("", 0)
+
+
+def test_writes_that_wait_for_one_policy_compile_it_once() -> None:
+    store = Store(now=Clock())
+    store.create(policy(validations=[{"expression": LONG}]))
+    store.create(binding())
+    calls = []
+    for name in ("c1", "c2"):
+        with pytest.raises(WebhooksNeeded) as needed, store.calling_webhooks(WebhookAnswers()):
+            store.create(config_map(name))
+        calls += needed.value.calls
+    first, second = (call.run().value for call in calls)
+    assert first is second
+
+
+def test_patterns_are_compiled_outside_the_store_if_there_are_several() -> None:
+    texts = [f"object.metadata.name.matches('^c{number}[a-z]{{1,60}}$')" for number in range(9)]
+    assert written(Store(now=Clock()), policy(validations=[{"expression": text} for text in texts])) == ("", 1)
+    assert written(Store(now=Clock()), policy(validations=[{"expression": texts[0]}])) == ("", 0)
+
+
+def test_a_pattern_that_takes_long_is_too_large() -> None:
+    long = r"object.metadata.name.matches('\\pL{1,300}')"
+    refusal, _ = written(Store(now=Clock()), policy(validations=[{"expression": long}]))
+    assert "invalid matches argument" in refusal
+
+
+def test_variables_whose_types_nest_without_end_are_refused() -> None:
+    variables = [{"name": "v0", "expression": "[1]"}]
+    variables += [{"name": f"v{n}", "expression": f"[variables.v{n - 1}]"} for n in range(1, 300)]
+    refusal, _ = written(Store(now=Clock()), policy(variables=variables))
+    assert "spec.variables[64].expression" in refusal
+    assert "nested more than 64 levels deep" in refusal
