@@ -138,3 +138,14 @@ def test_sizes_of_pods_are_named_only_if_more_of_them_fit(cluster: ScenarioClust
     apart = cluster.do("plan apply -f -", APART)
     assert "deployment/one: 9 of 12 pods fit; " in apart
     assert "by the size of their request" not in apart
+
+
+def test_pods_of_another_scheduler_are_planned_as_pending(cluster: ScenarioCluster) -> None:
+    foreign = (DEPLOYMENT % ("far", 2, "far", "far", "far", "1")).replace(
+        "topologySpread", "schedulerName: foo, topologySpread"
+    )
+    given = cluster.execute("plan apply -f -", foreign)
+    assert given.status == 1
+    assert "deployment/far: 0 of 2 pods fit; no scheduler has the name foo in schedulerName" in given.text
+    counted = cluster.execute("capacity -f -", foreign)
+    assert 'no profile has the schedulerName "foo" (profiles: default-scheduler)' in counted.text
