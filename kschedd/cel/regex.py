@@ -1,9 +1,9 @@
 """Regular expressions of CEL's `matches`: RE2, which matches any pattern in linear time.
 
 Patterns are untrusted input from claims, so a backtracking engine (Python's `re`) cannot be used. RE2 also limits the
-memory of a compiled pattern: the limit is lower than Go's, so that a few patterns, such as `\\pL{1,60}`, are rejected
-here alone. RE2 has the syntax of Go's `regexp`, which the real kube-apiserver and kube-scheduler use;
-error messages are those of Go.
+memory of a compiled pattern: the limit is lower than Go's, so that a few patterns are rejected that Kubernetes accepts,
+such as `\\pL{1,60}`. RE2 has the syntax of Go's `regexp`, which the real kube-apiserver and kube-scheduler use; error
+messages are those of Go.
 
 Errors: PatternError, and AllowanceSpent.
 Source: Go 1.24, regexp/syntax (ErrorCode); re2 wiki, Syntax.

@@ -171,10 +171,8 @@ def checked(answers: WebhookAnswers | None, kind: str, raw: Raw, old: Raw | None
     therefore identified by the parts that contain expressions, and by those of the previous object, `old`. Raises
     WebhooksNeeded.
     """
-    if answers is None:
-        return work()
     names = {"object": _with_expressions(raw), "oldObject": None if old is None else _with_expressions(old)}
-    return answers.evaluated((kind, "checked"), names, work)
+    return evaluated(answers, (kind, "checked"), names, work)
 
 
 def _with_expressions(raw: Raw) -> Raw:

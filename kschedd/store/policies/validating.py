@@ -47,6 +47,11 @@ class AuditAnnotation:
     expression: Expression
 
 
+def _fails(policy: Object) -> bool:
+    """Return whether a failure of the policy rejects the write."""
+    return policy.spec.get("failurePolicy") != "Ignore"
+
+
 @attrs.frozen(eq=False)
 class CompiledPolicy:
     """A policy with its compiled expressions."""
@@ -67,7 +72,7 @@ class CompiledPolicy:
         whole, without = composition.environment(), composition.environment(authorizer=False)
         return cls(
             policy,
-            spec.get("failurePolicy") != "Ignore",
+            _fails(policy),
             composition,
             [
                 (each["name"], compiled(each["expression"], whole, ("bool",)))
@@ -138,7 +143,7 @@ class ValidatingPolicies:
         judgment: _Judgment,
         answers: WebhookAnswers | None,
     ) -> None:
-        name, denied, fails = policy.name, judgment.denied, policy.spec.get("failurePolicy") != "Ignore"
+        name, denied, fails = policy.name, judgment.denied, _fails(policy)
         begin = f"{POLICY} '{name}'"
         try:
             matched = matched_resource(policy.spec.get("matchConstraints"), reviewed, self._cluster)

@@ -205,15 +205,15 @@ class Webhooks:
             return True
         if self._composition is None:
             self._composition = Composition(self._cluster.features, params=False)
-        composition, texts = self._composition, {each["name"]: each["expression"].strip() for each in stated}
+        composition, texts = self._composition, [(each["name"], each["expression"].strip()) for each in stated]
         names = request_names(reviewed, hook.matched, None, None, self._cluster.rbac)
 
         def met() -> bool:  # in another thread if it takes long; the caches of compiled expressions allow this
-            conditions = [(name, self._condition(composition, text)) for name, text in texts.items()]
+            conditions = [(name, self._condition(composition, text)) for name, text in texts]
             return conditions_met(composition, conditions, names)
 
         try:
-            return evaluated(answers, tuple(texts.values()), names, met)
+            return evaluated(answers, [text for _, text in texts], names, met)
         except PolicyFailure as failure:
             if hook.ignores:
                 return False

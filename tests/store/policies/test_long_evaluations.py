@@ -25,6 +25,24 @@ def loop(levels: int, last: str) -> str:
     return last
 
 
+def conditions(*texts: str) -> list[dict[str, Any]]:
+    return [{"name": f"c{number}", "expression": text} for number, text in enumerate(texts)]
+
+
+def webhook(name: str = "w", **more: Any) -> dict[str, Any]:
+    hook = {
+        "name": f"{name}.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [CONFIG_MAPS],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore",
+        **more,
+    }
+    meta = {"name": name}
+    return {"apiVersion": API, "kind": "ValidatingWebhookConfiguration", "metadata": meta, "webhooks": [hook]}
+
+
 def written(store: Store, raw: dict[str, Any]) -> tuple[str, int]:
     """Create an object as a client does. Return its refusal, and the number of evaluations outside the store."""
     answers, evaluations = WebhookAnswers(), 0
@@ -121,16 +139,8 @@ def test_a_condition_that_fails_outside_the_store_rejects_the_write_as_inside() 
 def test_conditions_of_two_webhooks_with_one_name_are_told_apart() -> None:
     store = Store(now=Clock())
     for name, last in (("a", "v0 < 10"), ("b", "v0 > 10")):
-        hook = {
-            "name": f"{name}.example.com",
-            "clientConfig": {"url": f"https://{name}.example.com/"},
-            "rules": [CONFIG_MAPS],
-            "sideEffects": "None",
-            "admissionReviewVersions": ["v1"],
-            "matchConditions": [{"name": "same", "expression": loop(4, last)}],
-        }
-        kind = "ValidatingWebhookConfiguration"
-        store.create({"apiVersion": API, "kind": kind, "metadata": {"name": name}, "webhooks": [hook]})
+        url, same = {"url": f"https://{name}.example.com/"}, [{"name": "same", "expression": loop(4, last)}]
+        store.create(webhook(name, clientConfig=url, matchConditions=same, failurePolicy="Fail"))
     answers, called, done = WebhookAnswers(), list[str](), False
     while not done:
         try:
@@ -182,24 +192,6 @@ def test_an_authorizer_of_a_long_evaluation_judges_the_objects_of_its_moment() -
 # -- compiling --------------------------------------------------------------------------------------------------------
 
 LONG = "object.metadata.name in [" + ", ".join(f"'c{number}'" for number in range(1_000)) + "]"
-
-
-def conditions(*texts: str) -> list[dict[str, Any]]:
-    return [{"name": f"c{number}", "expression": text} for number, text in enumerate(texts)]
-
-
-def webhook(**more: Any) -> dict[str, Any]:
-    hook = {
-        "name": "a.example.com",
-        "clientConfig": {"url": "https://127.0.0.1:1/"},
-        "rules": [CONFIG_MAPS],
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Ignore",
-        **more,
-    }
-    meta = {"name": "w"}
-    return {"apiVersion": API, "kind": "ValidatingWebhookConfiguration", "metadata": meta, "webhooks": [hook]}
 
 
 def mutating_policy() -> dict[str, Any]:
